@@ -1,0 +1,191 @@
+package exactlyonce
+
+import (
+	"context"
+	"fmt"
+	"hash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/lovoo/goka"
+	"github.com/lovoo/goka/storage"
+)
+
+// Attempt is one life of the processor: one transactional producer, one
+// goka.Processor. Any error of a transaction ends it, because only a new
+// InitProducerID, a fresh look at the committed offsets and a recovery from the
+// changelog together give a known state again.
+type Attempt struct {
+	cfg      *Config
+	stores   *stores
+	cluster  *cluster
+	producer *producer
+
+	ctx        context.Context //nolint:containedctx // the life of the attempt: goka's builder hooks get none
+	cancel     context.CancelFunc
+	broken     atomic.Pointer[error]
+	session    atomic.Pointer[session]
+	background sync.WaitGroup
+}
+
+// run lives one attempt until ctx ends or something fails.
+func (r *Runtime) attempt(parent context.Context) (err error) {
+	a := &Attempt{cfg: &r.cfg, stores: r.stores}
+	a.ctx, a.cancel = context.WithCancel(parent)
+	defer a.background.Wait()
+	defer a.cancel()
+	defer r.stores.disown() // whatever way the attempt ends, it commits no more
+	if a.cluster, err = newCluster(r.cfg.Client); err != nil {
+		return at("broker", err)
+	}
+	defer func() { _ = a.cluster.Close() }() // nothing is lost with it
+	// The producer comes first: its InitProducerID completes or aborts what the
+	// last attempt, or the killed process of the same name, left open, before
+	// any offset or row is read.
+	if a.producer, err = newProducer(&r.cfg); err != nil {
+		return at("broker", err)
+	}
+	processor, err := goka.NewProcessor(r.cfg.Client.Brokers, r.graph(a), a.options()...)
+	if err != nil {
+		a.producer.discard(nil)
+		return fmt.Errorf("setting up the processor: %w", err)
+	}
+	r.current.Store(a)
+	defer r.current.Store(nil)
+	err = processor.Run(a.ctx)
+	cause := a.failure()
+	a.producer.discard(cause)
+	if cause != nil {
+		return cause
+	}
+	return at("group", err)
+}
+
+func (a *Attempt) options() []goka.ProcessorOption {
+	return []goka.ProcessorOption{
+		goka.WithClientID(a.cfg.Client.ClientID),
+		goka.WithLogger(gokaLog{a.cfg.Logger}),
+		goka.WithNilHandling(goka.NilProcess), // every record must be consumed, or its offset is never committed
+		goka.WithPartitionChannelSize(1000),
+		goka.WithProducerBuilder(func([]string, string, func() hash.Hash32) (goka.Producer, error) {
+			return noProducer{}, nil
+		}),
+		goka.WithStorageBuilder(a.openStore),
+		goka.WithTopicManagerBuilder(func([]string) (goka.TopicManager, error) {
+			return &topicManager{cluster: a.cluster, end: a.recoveryEnd, ctx: a.ctx}, nil
+		}),
+		goka.WithConsumerGroupBuilder(func(brokers []string, name, _ string) (sarama.ConsumerGroup, error) {
+			g, err := sarama.NewConsumerGroup(brokers, name, a.cfg.member())
+			if err != nil {
+				return nil, err
+			}
+			return newGroup(a, g), nil
+		}),
+		goka.WithConsumerSaramaBuilder(func(brokers []string, _ string) (sarama.Consumer, error) {
+			return sarama.NewConsumer(brokers, a.cfg.recovery())
+		}),
+	}
+}
+
+func (a *Attempt) openStore(topic string, partition int32) (storage.Storage, error) {
+	id, err := a.cluster.topicID(topic)
+	if err != nil {
+		return nil, err
+	}
+	st := a.stores.get(topic, partition)
+	if err := st.open(id, a.cluster.usable(a.ctx, topic, partition)); err != nil {
+		return nil, err
+	}
+	return &recovering{store: st}, nil
+}
+
+// recoveryEnd is where the recovery of an owned partition ends: behind the last
+// committed record, after every transaction that reaches below the high
+// watermark is decided. The former owner's last commit may still be without its
+// marker.
+func (a *Attempt) recoveryEnd(topic string, partition int32, oldest, hwm int64) (int64, error) {
+	ctx := a.ctx
+	if s := a.session.Load(); s != nil {
+		ctx = s.Context()
+	}
+	st := a.stores.get(topic, partition)
+	// Rows that the store has already may be gone from the log.
+	from := max(oldest, st.offset()+1)
+	fenced := time.Time{}
+	t := tail{client: a.cluster, topic: topic, partition: partition, blocked: func(since time.Time) {
+		if time.Since(since) > a.cfg.FenceAfter && time.Since(fenced) > a.cfg.FenceAfter {
+			fenced = time.Now()
+			a.fencePartitionHolders(topic, partition)
+		}
+	}}
+	end, err := t.visibleEnd(ctx, from, hwm)
+	if err != nil {
+		return 0, err
+	}
+	if s := a.session.Load(); s != nil && int(partition) < len(s.shards) && s.shards[partition] != nil {
+		s.shards[partition].target.Store(end)
+	}
+	return end, nil
+}
+
+// fail ends the attempt. Nothing of the running or committing epoch is kept.
+func (a *Attempt) fail(err error) error {
+	if a.broken.CompareAndSwap(nil, &err) {
+		a.cancel()
+	}
+	return err
+}
+
+func (a *Attempt) failure() error {
+	if p := a.broken.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Callback makes f part of the running epoch of its partition. It gets the
+// state of that partition, which nobody else touches meanwhile, and the value
+// of the record, nil for a tombstone. It must not use the emitting or writing
+// methods of ctx: rows and records are written by the state's Epoch. A panic
+// ends the attempt, and nothing of the epoch is committed.
+func Callback[S State](a *Attempt, f func(ctx goka.Context, state S, value []byte)) goka.ProcessCallback {
+	return func(ctx goka.Context, msg any) {
+		value, _ := msg.([]byte) // goka passes nil for a tombstone
+		s := a.session.Load()
+		sh := s.shards[ctx.Partition()]
+		sh.lockForEvent()
+		finished := false
+		defer func() {
+			if !finished { // half a callback must never be committed
+				_ = a.fail(at("callback", fmt.Errorf("callback panicked at %s/%d/%d", ctx.Topic(), ctx.Partition(), ctx.Offset())))
+			}
+			sh.mu.Unlock()
+		}()
+		f(ctx, sh.state.(S), value)
+		if sh.consumed(string(ctx.Topic()), ctx.Offset()) {
+			select {
+			case s.full <- struct{}{}:
+			default: // asked already
+			}
+		}
+		finished = true
+	}
+}
+
+// noProducer is what goka gets for a producer: rows and records are written by
+// epochs, not by callbacks.
+type noProducer struct{}
+
+func (noProducer) Emit(topic, key string, value []byte) *goka.Promise {
+	return noProducer{}.EmitWithHeaders(topic, key, value, nil)
+}
+
+func (noProducer) EmitWithHeaders(string, string, []byte, goka.Headers) *goka.Promise {
+	p, finish := goka.NewPromiseWithFinisher()
+	finish(nil, errNotForCallbacks)
+	return p
+}
+
+func (noProducer) Close() error { return nil }

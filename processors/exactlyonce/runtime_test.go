@@ -1,0 +1,445 @@
+package exactlyonce
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lovoo/goka"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// behaviour is what the runtime promises, shown on the broker that it is given:
+// the fake one in plain tests, Apache Kafka with the tag e2e.
+var behaviour = []struct { //nolint:gochecknoglobals // the list of tests
+	name string
+	test func(t *testing.T, brokers []string)
+	real bool // the fake broker does not do what it takes
+}{
+	{"counts exactly", countsExactly, false},
+	{"killed at each point of an epoch", killedAtEachPoint, false},
+	{"another replica takes over", anotherTakesOver, false},
+	{"a zombie is fenced and rejoins", zombieIsFenced, false},
+	{"a second replica joins and leaves", replicaJoins, false},
+	{"one of two twins ends", twinsEnd, false},
+	{"an assignment commits the offsets of idle partitions", idlePartitionsAreCommitted, false},
+	{"a panic in a callback commits nothing of it", panicCommitsNothing, false},
+	{"what retention trimmed is counted as lost", trimmedInputIsCounted, false},
+	{"a follower sees whole epochs only", followerSeesWholeEpochs, false},
+	{"a follower starts from its disk", followerStartsFromDisk, false},
+}
+
+func TestOnFakeBroker(t *testing.T) {
+	brokers := fakeBroker(t)
+	for _, b := range behaviour {
+		t.Run(b.name, func(t *testing.T) {
+			if b.real {
+				t.Skip("the fake broker does not do what this takes; run with -tags e2e")
+			}
+			t.Parallel()
+			b.test(t, brokers)
+		})
+	}
+}
+
+func countsExactly(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	r := w.replica(t, "a")
+	w.produce(t, 5000)
+	p := r.start(t)
+	w.produce(t, 5000)
+	w.waitConsumed(t)
+	p.stop(t)
+	w.requireExact(t, r.Dir)
+}
+
+// Whatever point of an epoch a replica is killed at, the next one gives the
+// same tables as if nothing had happened: on the same disk, on an empty one.
+func killedAtEachPoint(t *testing.T, brokers []string) {
+	for _, point := range []string{"begun", "mid-produce", "produced", "before-commit", "after-commit", "stored"} {
+		for _, disk := range []string{"same", "empty"} {
+			t.Run(point+"/"+disk, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, brokers)
+				r := w.replica(t, "a")
+				dying := r
+				dying.CrashPoint, dying.CrashAt = point, 3
+				p := dying.start(t)
+				for range 6 { // several epochs
+					w.produce(t, 1000)
+				}
+				p.waitKilled(t)
+				w.requireStores(t, r.Dir)
+				if disk == "empty" {
+					require.NoError(t, os.RemoveAll(r.Dir))
+				}
+				p = r.start(t)
+				w.produce(t, 1000)
+				w.waitConsumed(t)
+				p.stop(t)
+				w.requireExact(t, r.Dir)
+			})
+		}
+	}
+}
+
+// A replica that does not come back loses its partitions, and its open
+// transaction, to another.
+func anotherTakesOver(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	a, b := w.replica(t, "a"), w.replica(t, "b")
+	a.CrashPoint, a.CrashAt = "produced", 3
+	p := a.start(t)
+	for range 6 {
+		w.produce(t, 1000)
+	}
+	p.waitKilled(t)
+	p = b.start(t)
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	p.stop(t)
+	w.requireExact(t, a.Dir, b.Dir)
+}
+
+// A process that stood still while another took over wakes up with an epoch
+// that it must not commit.
+func zombieIsFenced(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	a, b := w.replica(t, "a"), w.replica(t, "b")
+	pa := a.start(t)
+	w.produce(t, 2000)
+	w.waitConsumed(t)
+	w.produce(t, 500)
+	require.NoError(t, pa.cmd.Process.Signal(syscall.SIGSTOP))
+	w.produce(t, 2000)
+	pb := b.start(t)
+	w.waitConsumed(t)
+	require.NoError(t, pa.cmd.Process.Signal(syscall.SIGCONT))
+	w.produce(t, 2000)
+	w.waitConsumed(t)
+	w.waitMembers(t, "a", "b") // it has rejoined by itself
+	w.produce(t, 2000)
+	w.waitConsumed(t)
+	pa.stop(t)
+	pb.stop(t)
+	w.requireExact(t, a.Dir, b.Dir)
+}
+
+func replicaJoins(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	a, b := w.replica(t, "a"), w.replica(t, "b")
+	pa := a.start(t)
+	w.produce(t, 2000)
+	pb := b.start(t)
+	w.waitMembers(t, "a", "b")
+	w.produce(t, 2000)
+	w.waitConsumed(t)
+	pb.kill()
+	w.produce(t, 2000)
+	w.waitConsumed(t)
+	pa.stop(t)
+	w.requireExact(t, a.Dir, b.Dir)
+}
+
+// Two processes with one name must not fence each other in turn for ever: one
+// of them ends, and says why.
+func twinsEnd(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	older := w.replica(t, "a")
+	pa := older.start(t)
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	younger := w.replica(t, "a")
+	younger.Dir = filepath.Join(t.TempDir(), "younger")
+	pb := younger.start(t)
+	var ended, stays *process
+	wait(t, 60*time.Second, func() bool {
+		w.produce(t, 100)
+		select {
+		case <-pa.exited:
+			ended, stays = pa, pb
+		case <-pb.exited:
+			ended, stays = pb, pa
+		default:
+		}
+		return ended != nil
+	}, func() string { return "both twins live on" })
+	require.Equal(t, 1, ended.cmd.ProcessState.ExitCode())
+	require.Contains(t, ended.log.String(), ErrFencedInstance.Error())
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	stays.stop(t)
+	w.requireExact(t, older.Dir, younger.Dir)
+	if testing.Verbose() {
+		t.Logf("older:\n%s\nyounger:\n%s", pa.log, pb.log)
+	}
+}
+
+// A partition without input is told of at assignment too, with its offset in
+// the same transaction: otherwise its owner could not be fenced.
+func idlePartitionsAreCommitted(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	r := w.replica(t, "a")
+	p := r.start(t)
+	wait(t, 30*time.Second, func() bool {
+		offsets, err := kadm.NewClient(w.client).FetchOffsets(t.Context(), w.Group)
+		if err != nil {
+			return false
+		}
+		for p := range int32(partitions) {
+			if o, ok := offsets.Lookup(w.Input, p); !ok || o.At != 0 {
+				return false
+			}
+		}
+		return true
+	}, func() string { return "not every partition has offset 0 committed" })
+	p.stop(t)
+	require.Len(t, w.read(t, w.Totals)[0], partitions)
+	for p, rows := range w.read(t, w.table()) {
+		require.Equal(t, boundary, string(rows[0].Key), p)
+	}
+	w.requireExact(t, r.Dir)
+}
+
+// inProcess runs the application in this process.
+func (r replica) inProcess(t *testing.T, tune func(*Config, func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph) (stop func()) {
+	t.Helper()
+	cfg := r.config(slog.New(slog.NewTextHandler(t.Output(), nil)))
+	graph := r.Names.graph
+	if tune != nil {
+		graph = tune(&cfg, graph)
+	}
+	rt, err := New(cfg, graph)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			require.NoError(t, <-done)
+		})
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// A callback that panics half way ends the attempt; the record is processed
+// again from the committed state.
+func panicCommitsNothing(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	r := w.replica(t, "a")
+	var mu sync.Mutex
+	panics := 0
+	stop := r.inProcess(t, func(_ *Config, _ func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
+		return func(a *Attempt) *goka.GroupGraph {
+			return goka.DefineGroup(goka.Group(w.Group),
+				goka.Input(goka.Stream(w.Input), RawCodec{}, Callback(a, func(ctx goka.Context, l *ledger, v []byte) {
+					l.observe(ctx, v)
+					mu.Lock()
+					defer mu.Unlock()
+					if ctx.Offset() == 300 && panics < 2 {
+						panics++
+						panic("half a callback")
+					}
+				})),
+				goka.Output(goka.Stream(w.Totals), RawCodec{}), goka.Persist(RawCodec{}))
+		}
+	})
+	w.produce(t, 4000)
+	w.waitConsumed(t)
+	stop()
+	require.Equal(t, 2, panics)
+	w.requireExact(t, r.Dir)
+}
+
+// Records that are gone before they were read do not vanish in silence.
+func trimmedInputIsCounted(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	r := w.replica(t, "a")
+	p := r.start(t)
+	w.produce(t, 400)
+	w.waitConsumed(t)
+	p.stop(t)
+	p0 := int64(w.perPart[0])
+	w.produce(t, 400)
+	var trim kadm.Offsets
+	trim.Add(kadm.Offset{Topic: w.Input, Partition: 0, At: p0 + 7})
+	_, err := kadm.NewClient(w.client).DeleteRecords(t.Context(), trim)
+	require.NoError(t, err)
+
+	starts := make(chan Input, 100)
+	stop := r.inProcess(t, func(c *Config, g func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
+		c.NewState = func(p int32) State {
+			return &ledger{n: w.names, partition: p, counts: map[string]int{}, dirty: map[string]bool{}, starts: starts}
+		}
+		return g
+	})
+	w.waitConsumed(t)
+	stop()
+	lost := map[int64]int{}
+	for range partitions {
+		in := <-starts
+		lost[in.Lost]++
+		if in.Lost > 0 {
+			require.Equal(t, p0, in.Committed)
+			require.Equal(t, p0+7, in.Start)
+		}
+	}
+	require.Equal(t, map[int64]int{0: partitions - 1, 7: 1}, lost)
+}
+
+// auditor keeps what a follower shows and checks it at each boundary: the rows
+// of a partition add up to the next offset.
+type auditor struct {
+	mu         sync.Mutex
+	rows       [partitions]map[string]int
+	boundaries int
+	wrong      []string
+}
+
+func (a *auditor) reset(p int32) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rows[p] = map[string]int{}
+}
+
+func (a *auditor) applied(p int32, batch []Change) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range batch {
+		n, _ := strconv.Atoi(string(c.Value))
+		a.rows[p][c.Key] = n
+		if c.Key != boundary {
+			continue
+		}
+		a.boundaries++
+		if sum := a.sum(p); sum != n {
+			a.wrong = append(a.wrong, fmt.Sprintf("partition %d: rows add up to %d at offset %d", p, sum, n))
+		}
+	}
+}
+
+func (a *auditor) sum(p int32) (sum int) {
+	for k, n := range a.rows[p] {
+		if k != boundary {
+			sum += n
+		}
+	}
+	return sum
+}
+
+func (w *world) follow(t *testing.T, dir string) (f *Follower, a *auditor, stop func()) {
+	t.Helper()
+	a = &auditor{}
+	f, err := NewFollower(FollowerConfig{
+		Client: ClientConfig{Brokers: w.brokers}, Table: w.table(), StateDir: dir, Boundary: boundary,
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Reset: a.reset, Applied: a.applied,
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			require.NoError(t, <-done)
+		})
+	}
+	t.Cleanup(stop)
+	return f, a, stop
+}
+
+func (w *world) waitFollowed(t *testing.T, f *Follower) {
+	t.Helper()
+	wait(t, 30*time.Second, func() bool {
+		if !f.Recovered() {
+			return false
+		}
+		for p := range int32(partitions) {
+			v, err := f.Get(p, boundary)
+			if err != nil || string(v) != strconv.Itoa(w.perPart[p]) {
+				return false
+			}
+		}
+		return true
+	}, func() string { return fmt.Sprint("recovered: ", f.Recovered()) })
+}
+
+// The rows that a follower shows add up to the offset of its boundary row, at
+// each boundary.
+func followerSeesWholeEpochs(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	f, a, stop := w.follow(t, t.TempDir()) // before anything is there
+	r := w.replica(t, "a")
+	p := r.start(t)
+	for range 10 {
+		w.produce(t, 1000)
+	}
+	w.waitConsumed(t)
+	w.waitFollowed(t, f)
+	p.stop(t)
+	stop()
+	require.Empty(t, a.wrong)
+	require.Greater(t, a.boundaries, partitions)
+}
+
+// A follower that starts again shows what it had, then what came meanwhile.
+func followerStartsFromDisk(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	dir := t.TempDir()
+	r := w.replica(t, "a")
+	p := r.start(t)
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	f, _, stop := w.follow(t, dir)
+	w.waitFollowed(t, f)
+	stop()
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	f, a, stop := w.follow(t, dir)
+	w.waitFollowed(t, f)
+	stop()
+	p.stop(t)
+	require.Empty(t, a.wrong)
+	for p := range int32(partitions) {
+		require.Equal(t, w.perPart[p], a.sum(p))
+	}
+}
+
+func (w *world) waitMembers(t *testing.T, want ...string) {
+	t.Helper()
+	var last string
+	wait(t, 60*time.Second, func() bool {
+		groups, err := kadm.NewClient(w.client).DescribeGroups(t.Context(), w.Group)
+		if err != nil {
+			last = err.Error()
+			return false
+		}
+		g := groups[w.Group]
+		last = fmt.Sprint(g.State)
+		have := map[string]bool{}
+		for _, m := range g.Members {
+			if m.InstanceID != nil {
+				have[*m.InstanceID] = true
+			}
+		}
+		last += fmt.Sprint(have)
+		for _, i := range want {
+			if !have[i] {
+				return false
+			}
+		}
+		return g.State == "Stable"
+	}, func() string { return "group: " + last })
+}

@@ -1,0 +1,379 @@
+package exactlyonce
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/syndtr/goleveldb/leveldb"
+	lerrors "github.com/syndtr/goleveldb/leveldb/errors"
+	"github.com/syndtr/goleveldb/leveldb/filter"
+	"github.com/syndtr/goleveldb/leveldb/opt"
+	"github.com/syndtr/goleveldb/leveldb/util"
+)
+
+// LevelDB keys: "d"+key holds a row, "m" the metadata. The prefix keeps
+// application keys such as "__offset" away from ours.
+const (
+	rowPrefix = "d"
+	metaKey   = "m"
+)
+
+// storeMeta is written in one batch with the rows it speaks of.
+type storeMeta struct {
+	TopicID string `json:"topic_id"`
+	Offset  int64  `json:"offset"` // last changelog offset that the rows contain; -1 for none
+}
+
+// store is the local copy of one table partition.
+//
+// It only ever holds committed rows, each batch together with the changelog
+// offset it reaches. So whatever kills the process, it equals a prefix of the
+// committed changelog, and recovery resumes behind that offset. It is a cache:
+// losing it costs time, never a row.
+type store struct {
+	dir      string
+	interval time.Duration
+	log      *slog.Logger
+
+	flushMu sync.Mutex // held while rows go to LevelDB, and to open or close it
+	db      *leveldb.DB
+
+	mu       sync.RWMutex
+	meta     storeMeta
+	pending  map[string][]byte // committed, not yet in LevelDB; nil deletes
+	bytes    int               // of pending
+	flushing map[string][]byte // on their way to LevelDB
+	flushed  time.Time
+	failed   error // of a flush in the background
+	owner    any   // whose epochs may be committed; nil while the changelog is followed
+	flushes  sync.WaitGroup
+}
+
+// maxPendingBytes bounds what a store keeps in RAM between two flushes.
+const maxPendingBytes = 4 << 20
+
+// open opens the store, or finds it open already. usable says why its content
+// cannot be used, if so; then, and where LevelDB finds it corrupt, it starts
+// empty.
+func (s *store) open(topicID string, usable func(storeMeta) error) error {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	if s.db == nil {
+		if err := s.openDB(); err != nil {
+			if !lerrors.IsCorrupted(err) && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("opening local store %s: %w", s.dir, err)
+			}
+			if err := s.wipe(err); err != nil {
+				return err
+			}
+		}
+	}
+	if s.meta.Offset >= 0 || s.meta.TopicID != "" {
+		why := usable(s.meta)
+		if s.meta.TopicID != topicID {
+			why = errors.New("the table topic was created anew")
+		}
+		if why != nil {
+			if err := s.wipe(why); err != nil {
+				return err
+			}
+		}
+	}
+	s.mu.Lock()
+	s.meta.TopicID, s.failed = topicID, nil
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *store) openDB() error {
+	if err := os.MkdirAll(s.dir, 0o750); err != nil {
+		return err
+	}
+	db, err := leveldb.OpenFile(s.dir, &opt.Options{
+		Filter: filter.NewBloomFilter(10), WriteBuffer: 8 << 20, BlockCacheCapacity: 8 << 20,
+	})
+	if err != nil {
+		return err
+	}
+	meta := storeMeta{Offset: -1}
+	b, err := db.Get([]byte(metaKey), nil)
+	if err == nil {
+		err = json.Unmarshal(b, &meta)
+	} else if errors.Is(err, leveldb.ErrNotFound) {
+		err = nil
+	}
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	s.mu.Lock()
+	s.db, s.meta, s.failed, s.flushed = db, meta, nil, time.Now()
+	s.pending, s.flushing, s.bytes = map[string][]byte{}, nil, 0
+	s.mu.Unlock()
+	return nil
+}
+
+// wipe starts with an empty store.
+func (s *store) wipe(why error) error {
+	s.log.Warn("local store cannot be used, rebuilding it from the changelog", "dir", s.dir, "err", why)
+	if s.db != nil {
+		if err := s.db.Close(); err != nil {
+			s.log.Warn("closing an unusable local store", "dir", s.dir, "err", err)
+		}
+		s.db = nil
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("wiping local store: %w", err)
+	}
+	if err := s.openDB(); err != nil {
+		return fmt.Errorf("opening local store %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// get returns the committed value of key, or nil.
+func (s *store) get(key string) ([]byte, error) {
+	s.mu.RLock()
+	v, ok := s.pending[key]
+	if !ok {
+		v, ok = s.flushing[key]
+	}
+	db := s.db
+	s.mu.RUnlock()
+	if ok {
+		return v, nil
+	}
+	if db == nil {
+		return nil, fmt.Errorf("local store %s is closed", s.dir)
+	}
+	k := make([]byte, 0, 64)
+	v, err := db.Get(append(append(k, rowPrefix...), key...), nil)
+	if errors.Is(err, leveldb.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading local store %s: %w", s.dir, err)
+	}
+	return v, nil
+}
+
+// rows yields all committed rows in key order.
+func (s *store) rows() (iter.Seq2[string, []byte], func() error) {
+	var failed error
+	return func(yield func(string, []byte) bool) {
+		if failed = s.flush(); failed != nil {
+			return
+		}
+		s.mu.RLock()
+		db := s.db
+		s.mu.RUnlock()
+		if db == nil {
+			return
+		}
+		it := db.NewIterator(util.BytesPrefix([]byte(rowPrefix)), &opt.ReadOptions{DontFillCache: true})
+		defer it.Release()
+		for it.Next() {
+			if !yield(string(it.Key()[len(rowPrefix):]), append([]byte(nil), it.Value()...)) {
+				return
+			}
+		}
+		failed = it.Error()
+	}, func() error { return failed }
+}
+
+// own makes committer the only one whose epochs are taken.
+func (s *store) own(committer any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owner = committer
+}
+
+// disown ends the ownership of committer. An epoch of its that commits later
+// is refused.
+func (s *store) disown(committer any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owner == committer {
+		s.owner = nil
+	}
+}
+
+// commit takes the rows of a committed epoch and the changelog offset of the
+// last of them.
+func (s *store) commit(committer any, rows []Change, offset int64) error {
+	s.mu.Lock()
+	if s.owner != committer {
+		s.mu.Unlock()
+		return fmt.Errorf("local store %s: a commit finished after the partition was given up", s.dir)
+	}
+	s.putLocked(rows, offset)
+	return s.unlockAndFlush()
+}
+
+// follow takes rows read from the changelog up to offset.
+func (s *store) follow(rows []Change, offset int64) error {
+	s.mu.Lock()
+	if s.owner != nil {
+		s.mu.Unlock()
+		return fmt.Errorf("local store %s: the changelog is read while its partition is owned", s.dir)
+	}
+	s.putLocked(rows, offset)
+	return s.unlockAndFlush()
+}
+
+func (s *store) putLocked(rows []Change, offset int64) {
+	for _, r := range rows {
+		s.pending[r.Key] = r.Value
+		s.bytes += len(r.Key) + len(r.Value) + 64
+	}
+	if offset > s.meta.Offset {
+		s.meta.Offset = offset
+	}
+}
+
+// unlockAndFlush writes the pending rows in the background when they are many
+// or old. It reports the fault of an earlier flush.
+func (s *store) unlockAndFlush() error {
+	err := s.failed
+	due := s.flushing == nil && (s.bytes >= maxPendingBytes || time.Since(s.flushed) >= s.interval)
+	full := s.flushing != nil && s.bytes >= 2*maxPendingBytes
+	s.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case full: // the disk is slower than the log: wait for it
+		return s.flush()
+	case due:
+		s.flushes.Go(func() {
+			if err := s.flush(); err != nil {
+				s.mu.Lock()
+				s.failed = err
+				s.mu.Unlock()
+			}
+		})
+	}
+	return nil
+}
+
+func (s *store) offset() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.meta.Offset
+}
+
+// flush brings LevelDB up to date: rows and the offset they reach in one batch.
+func (s *store) flush() error {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	return s.flushLocked()
+}
+
+func (s *store) flushLocked() error {
+	s.mu.Lock()
+	if s.db == nil || s.meta.Offset < 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	rows, meta := s.pending, s.meta
+	s.flushing, s.pending, s.bytes = rows, make(map[string][]byte, len(rows)/2), 0
+	s.flushed = time.Now()
+	db := s.db
+	s.mu.Unlock()
+
+	var batch leveldb.Batch
+	key := make([]byte, 0, 64)
+	for k, v := range rows {
+		key = append(append(key[:0], rowPrefix...), k...)
+		if v == nil {
+			batch.Delete(key)
+		} else {
+			batch.Put(key, v)
+		}
+	}
+	m, err := json.Marshal(meta)
+	if err != nil {
+		return fmt.Errorf("encoding store metadata: %w", err)
+	}
+	batch.Put([]byte(metaKey), m)
+	err = db.Write(&batch, nil)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil { // keep what LevelDB does not have
+		for k, v := range s.pending {
+			rows[k] = v
+		}
+		s.pending, s.flushing = rows, nil
+		return fmt.Errorf("writing local store %s: %w", s.dir, err)
+	}
+	s.flushing = nil
+	return nil
+}
+
+// close flushes and closes the store; it can be opened again.
+func (s *store) close() error {
+	s.flushes.Wait()
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	if s.db == nil {
+		return nil
+	}
+	err := s.flushLocked()
+	s.mu.Lock()
+	db := s.db
+	s.db = nil
+	s.mu.Unlock()
+	return errors.Join(err, db.Close())
+}
+
+// stores keeps the partitions of one process open across assignments.
+type stores struct {
+	root     string
+	interval time.Duration
+	log      *slog.Logger
+
+	mu  sync.Mutex
+	all map[string]*store
+}
+
+func newStores(root string, interval time.Duration, log *slog.Logger) *stores {
+	return &stores{root: root, interval: interval, log: log, all: map[string]*store{}}
+}
+
+func (s *stores) get(topic string, partition int32) *store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := fmt.Sprintf("%s.%d", topic, partition)
+	st := s.all[name]
+	if st == nil {
+		st = &store{dir: filepath.Join(s.root, name), interval: s.interval, log: s.log, meta: storeMeta{Offset: -1}}
+		s.all[name] = st
+	}
+	return st
+}
+
+// disown ends every ownership.
+func (s *stores) disown() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.all {
+		st.own(nil)
+	}
+}
+
+func (s *stores) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, st := range s.all {
+		errs = append(errs, st.close())
+	}
+	return errors.Join(errs...)
+}
