@@ -78,7 +78,7 @@ func (a *Attempt) fence(admin sarama.TransactionClusterAdmin, producers []int64)
 	var gone []string
 	for _, t := range open {
 		instance, ours := strings.CutPrefix(t.TransactionalID, a.cfg.Group+"/")
-		if ours && instance != a.cfg.Instance && !members[instance] {
+		if _, member := members[instance]; ours && instance != a.cfg.Instance && !member {
 			gone = append(gone, t.TransactionalID)
 		}
 	}
@@ -109,8 +109,22 @@ func (a *Attempt) fence(admin sarama.TransactionClusterAdmin, producers []int64)
 	}
 }
 
-// members returns the instance IDs of the current generation.
-func (a *Attempt) members() (map[string]bool, error) {
+// hasTwin reports whether another live process has joined under our instance
+// ID: that is what a fenced producer means if the group knows us by another
+// member ID. If it does not know us at all, or still as ourselves, we were only
+// slow.
+func (a *Attempt) hasTwin(memberID string) bool {
+	members, err := a.members()
+	if err != nil {
+		a.cfg.Logger.Warn("listing group members", "err", err)
+		return false
+	}
+	id, present := members[a.cfg.Instance]
+	return present && id != memberID
+}
+
+// members returns the member IDs of the current generation by instance ID.
+func (a *Attempt) members() (map[string]string, error) {
 	admin, err := a.cluster.admin()
 	if err != nil {
 		return nil, err
@@ -122,10 +136,10 @@ func (a *Attempt) members() (map[string]bool, error) {
 	if len(groups) != 1 {
 		return nil, errors.New("no description of the group")
 	}
-	present := map[string]bool{}
+	present := map[string]string{}
 	for _, m := range groups[0].Members {
 		if m.GroupInstanceId != nil {
-			present[*m.GroupInstanceId] = true
+			present[*m.GroupInstanceId] = m.MemberId
 		}
 	}
 	return present, nil

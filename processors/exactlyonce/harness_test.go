@@ -199,11 +199,6 @@ func (r replica) start(t *testing.T) *process {
 	p := &process{cmd: exec.Command(os.Args[0]), log: &bytes.Buffer{}, exited: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), childVar+"="+string(spec))
 	p.cmd.Stderr = p.log
-	if dir := os.Getenv("REPLICA_LOGS"); dir != "" {
-		f, ferr := os.Create(filepath.Join(dir, fmt.Sprintf("%s-%d.log", r.Instance, time.Now().UnixNano())))
-		require.NoError(t, ferr)
-		p.cmd.Stderr = f
-	}
 	p.stdin, err = p.cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())

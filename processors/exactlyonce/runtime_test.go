@@ -22,28 +22,24 @@ import (
 var behaviour = []struct { //nolint:gochecknoglobals // the list of tests
 	name string
 	test func(t *testing.T, brokers []string)
-	real bool // the fake broker does not do what it takes
 }{
-	{"counts exactly", countsExactly, false},
-	{"killed at each point of an epoch", killedAtEachPoint, false},
-	{"another replica takes over", anotherTakesOver, false},
-	{"a zombie is fenced and rejoins", zombieIsFenced, false},
-	{"a second replica joins and leaves", replicaJoins, false},
-	{"one of two twins ends", twinsEnd, false},
-	{"an assignment commits the offsets of idle partitions", idlePartitionsAreCommitted, false},
-	{"a panic in a callback commits nothing of it", panicCommitsNothing, false},
-	{"what retention trimmed is counted as lost", trimmedInputIsCounted, false},
-	{"a follower sees whole epochs only", followerSeesWholeEpochs, false},
-	{"a follower starts from its disk", followerStartsFromDisk, false},
+	{"counts exactly", countsExactly},
+	{"killed at each point of an epoch", killedAtEachPoint},
+	{"another replica takes over", anotherTakesOver},
+	{"a zombie is fenced and rejoins", zombieIsFenced},
+	{"a second replica joins and leaves", replicaJoins},
+	{"one of two twins ends", twinsEnd},
+	{"an assignment commits the offsets of idle partitions", idlePartitionsAreCommitted},
+	{"a panic in a callback commits nothing of it", panicCommitsNothing},
+	{"what retention trimmed is counted as lost", trimmedInputIsCounted},
+	{"a follower sees whole epochs only", followerSeesWholeEpochs},
+	{"a follower starts from its disk", followerStartsFromDisk},
 }
 
 func TestOnFakeBroker(t *testing.T) {
 	brokers := fakeBroker(t)
 	for _, b := range behaviour {
 		t.Run(b.name, func(t *testing.T) {
-			if b.real {
-				t.Skip("the fake broker does not do what this takes; run with -tags e2e")
-			}
 			t.Parallel()
 			b.test(t, brokers)
 		})
@@ -178,9 +174,6 @@ func twinsEnd(t *testing.T, brokers []string) {
 	w.waitConsumed(t)
 	stays.stop(t)
 	w.requireExact(t, older.Dir, younger.Dir)
-	if testing.Verbose() {
-		t.Logf("older:\n%s\nyounger:\n%s", pa.log, pb.log)
-	}
 }
 
 // A partition without input is told of at assignment too, with its offset in

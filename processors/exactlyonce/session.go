@@ -236,9 +236,6 @@ func (s *session) input(topic string, p int32, committed *sarama.OffsetFetchResp
 		return nil, err
 	}
 	if block := committed.GetBlock(topic, p); block != nil {
-		if !errors.Is(block.Err, sarama.ErrNoError) {
-			return nil, fmt.Errorf("committed offset of %s/%d: %w", topic, p, block.Err)
-		}
 		in.Committed = block.Offset
 	}
 	in.Start = in.Committed
@@ -270,6 +267,13 @@ func (s *session) committedOffsets() (*sarama.OffsetFetchResponse, error) {
 			}
 			if err := response.GroupError(); !errors.Is(err, sarama.ErrNoError) {
 				return nil, err
+			}
+			for topic, parts := range s.Claims() {
+				for _, p := range parts {
+					if block := response.GetBlock(topic, p); block != nil && !errors.Is(block.Err, sarama.ErrNoError) {
+						return nil, block.Err
+					}
+				}
 			}
 			return response, nil
 		}()
@@ -356,7 +360,7 @@ func (s *session) commit() error {
 	offsets, err := a.producer.commit(&t, meta)
 	if err != nil {
 		a.cfg.Observer.Transaction(a.cfg.Group, "failed", time.Since(start))
-		if errors.Is(err, sarama.ErrFencedInstancedId) {
+		if errors.Is(err, sarama.ErrFencedInstancedId) || a.hasTwin(s.MemberID()) {
 			err = fmt.Errorf("%w: %q", ErrFencedInstance, a.cfg.Instance)
 		}
 		return a.fail(fmt.Errorf("committing an epoch of %d events: %w", t.events(), err))
