@@ -1,0 +1,92 @@
+package codecs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unsafe"
+)
+
+// The input formats that NewDecoder knows.
+const (
+	FormatAuto   = "auto"            // the shape of each record tells
+	FormatNative = "native"          // the native event, nothing around it
+	FormatOutbox = "debezium-outbox" // what Debezium's outbox EventRouter makes
+)
+
+// Formats returns the names of the input formats.
+func Formats() []string { return []string{FormatAuto, FormatNative, FormatOutbox} }
+
+// Decoder decodes the records of one input. It has no state: any number of
+// goroutines may use one.
+type Decoder struct {
+	lifecycle *Lifecycle
+	format    string
+}
+
+// NewDecoder returns a decoder for one of Formats.
+func NewDecoder(format string, lifecycle *Lifecycle) (*Decoder, error) {
+	if !slices.Contains(Formats(), format) {
+		return nil, fmt.Errorf("unknown events format %q, want one of %s", format, strings.Join(Formats(), ", "))
+	}
+	return &Decoder{lifecycle: lifecycle, format: format}, nil
+}
+
+// Decode never fails and never panics. out is overwritten. What it keeps of r
+// it has copied.
+//
+// If a record has several faults, the reason is that of the first in this
+// order: the value as a whole, the delivery ID, the record key, status, event
+// time, sequence, event ID, attributes. Where a JSON object has a key twice (in
+// whatever spelling), the last one counts.
+func (d *Decoder) Decode(r *Record, out *Decoded) {
+	if r.Value == nil {
+		*out = Decoded{Outcome: IsIgnored}
+		return
+	}
+	*out = Decoded{}
+	var f fields
+	text := textOf(r.Value)
+	if fault := jsonFault(text); fault != "" {
+		out.refuse(Unreadable, fault)
+		return
+	}
+	var says content
+	var fault string
+	if d.format == FormatNative {
+		says, fault = f.readNative(text)
+	} else {
+		says, fault = f.readOutbox(text)
+	}
+	switch says {
+	case nothing:
+		*out = Decoded{Outcome: IsIgnored}
+		return
+	case unknownShape:
+		out.refuse(Unreadable, fault)
+		return
+	case event:
+	}
+	if d.format == FormatOutbox {
+		f.outbox = true
+	}
+	if d.format != FormatNative && f.incomplete() && r.Headers != nil {
+		f.readHeaders(r.Headers())
+	}
+	d.check(r, &f, out)
+}
+
+// content is what the shape of a value says it holds.
+type content uint8
+
+const (
+	event        content = iota // the fields of an event
+	nothing                     // null, by design
+	unknownShape                // JSON, but of no known shape
+)
+
+// textOf is b as a string without a copy. It is valid only as long as b is not
+// changed, so nothing that outlives Decode may be a part of it.
+func textOf(b []byte) string {
+	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // a copy of each value would cost more than reading it
+}

@@ -1,0 +1,67 @@
+package codecs
+
+import "github.com/tidwall/gjson"
+
+// fields are what a value, the envelopes around it and the record's headers say
+// of an event, not yet checked.
+type fields struct {
+	deliveryID, eventID, status, occurredAt, sequence field
+	attributes                                        [NumAttributes]field
+
+	payload    field
+	hasPayload bool // there is a key payload, also if it is null
+
+	outbox     bool // the record comes from an outbox: its key is the delivery ID
+	timeAsText bool // occurredAt is from a header: integers are text there
+}
+
+// readNative reads the native event: a flat object.
+func (f *fields) readNative(text string) (content, string) {
+	v := gjson.Parse(text)
+	switch {
+	case v.Type == gjson.Null:
+		return nothing, ""
+	case !v.IsObject():
+		return unknownShape, "value is " + fieldOf(v).kindName() + ", not an object"
+	}
+	f.scan(v)
+	return event, ""
+}
+
+// scan notes the known fields of object in one pass.
+func (f *fields) scan(object gjson.Result) {
+	object.ForEach(func(key, value gjson.Result) bool {
+		if to := f.named(key.Str); to != nil {
+			*to = fieldOf(value)
+		}
+		return true
+	})
+}
+
+// named returns the field that key, in snake_case or camelCase, means.
+func (f *fields) named(key string) *field {
+	switch key {
+	case "delivery_id", "deliveryId":
+		return &f.deliveryID
+	case "status":
+		return &f.status
+	case "occurred_at", "occurredAt":
+		return &f.occurredAt
+	case "event_id", "eventId":
+		return &f.eventID
+	case "sequence":
+		return &f.sequence
+	case "order_id", "orderId":
+		return &f.attributes[OrderID]
+	case "store_id", "storeId":
+		return &f.attributes[StoreID]
+	case "region":
+		return &f.attributes[Region]
+	case "service":
+		return &f.attributes[Service]
+	case "payload":
+		f.hasPayload = true
+		return &f.payload
+	}
+	return nil
+}
