@@ -1,0 +1,237 @@
+package processors
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/lovoo/goka"
+
+	"deliverystat/codecs"
+	"deliverystat/processors/exactlyonce"
+)
+
+// LatestDeliveryConfig describes the first stage in one process.
+type LatestDeliveryConfig struct {
+	// Runtime says how to run; Group and NewState are set by
+	// NewLatestDelivery. Client.Hasher is the key hash of the input's
+	// producers.
+	Runtime  exactlyonce.Config
+	Topics   Topics
+	Settings *Settings
+	Decoder  *codecs.Decoder
+	Metrics  *Metrics // default: counted and not exported
+
+	// AcceptNewMeaning lets the processor work on a table that was written
+	// with other settings. All processors must have been stopped.
+	AcceptNewMeaning bool
+
+	FullTallyEvery  time.Duration    // default 6h: a quarter of the retention of the tallies
+	DeletesPerEpoch int              // deletes of forgotten rows per partition; default 5,000
+	CachedRows      int              // decoded rows kept in memory by a process that owns every partition; default 100,000
+	Now             func() time.Time // when to repeat tallies and how late events are; default time.Now
+}
+
+func (c *LatestDeliveryConfig) complete() error {
+	var errs []error
+	if c.Settings == nil {
+		errs = append(errs, errors.New("latest-delivery: Settings are required"))
+	}
+	if c.Decoder == nil {
+		errs = append(errs, errors.New("latest-delivery: Decoder is required"))
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	if c.Runtime.Client.Hasher == "" {
+		c.Runtime.Client.Hasher = exactlyonce.Murmur2
+	}
+	if c.Runtime.Logger == nil {
+		c.Runtime.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Metrics == nil {
+		c.Metrics = NewMetrics(nil, c.Settings.Lifecycle)
+	}
+	if c.FullTallyEvery == 0 {
+		c.FullTallyEvery = 6 * time.Hour
+	}
+	if c.DeletesPerEpoch == 0 {
+		c.DeletesPerEpoch = 5_000
+	}
+	if c.CachedRows == 0 {
+		c.CachedRows = 100_000
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return nil
+}
+
+// NewLatestDelivery prepares the first stage: from events to one row per
+// delivery, and one tally per epoch and partition. Its Run returns a
+// *SettingsError if the table was written with other settings.
+func NewLatestDelivery(cfg LatestDeliveryConfig) (*exactlyonce.Runtime, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	cfg.Runtime.Group = cfg.Topics.DeliveryGroup
+	cfg.Runtime.NewState = func(int32) exactlyonce.State { return newDeliveryState(&cfg) }
+	return exactlyonce.New(cfg.Runtime, cfg.Topics.latestDelivery)
+}
+
+// deliveryState is one partition of the first stage during one assignment.
+type deliveryState struct {
+	*partition
+	cfg        *LatestDeliveryConfig
+	log        *slog.Logger
+	assignment *exactlyonce.Assignment
+	topicID    string
+	next       int64 // next offset to consume
+	position   int64 // greatest next ever reflected in topicID
+
+	tellAll bool      // the next cut tells all counts
+	toldAll time.Time // when a full tally was last told
+	maximum int       // deletes in the next cut
+	current goka.Context
+	record  codecs.Record
+	decoded codecs.Decoded
+}
+
+func newDeliveryState(cfg *LatestDeliveryConfig) *deliveryState {
+	d := &deliveryState{
+		cfg:     cfg,
+		log:     cfg.Runtime.Logger.With("group", cfg.Topics.DeliveryGroup),
+		tellAll: true,
+		maximum: cfg.DeletesPerEpoch,
+	}
+	d.record.Headers = d.headers
+	return d
+}
+
+// consume is the callback for each record of the input.
+func (d *deliveryState) consume(ctx goka.Context, value []byte) {
+	d.current = ctx
+	d.next = ctx.Offset() + 1
+	d.position = max(d.position, d.next)
+	d.running.consumed = true
+
+	d.record.Key, d.record.Value, d.record.Timestamp = ctx.Key(), value, unixNano(ctx.Timestamp())
+	d.cfg.Decoder.Decode(&d.record, &d.decoded)
+	verdict, err := d.read(&d.decoded, d.record.Timestamp, d.misplaced(ctx))
+	if err != nil {
+		ctx.Fail(err)
+	}
+	if verdict.Reason != "" {
+		d.running.letters = append(d.running.letters, deadLetter{
+			topic:     string(ctx.Topic()),
+			partition: ctx.Partition(),
+			offset:    ctx.Offset(),
+			timestamp: ctx.Timestamp().UnixMilli(),
+			key:       ctx.Key(),
+			value:     value,
+			headers:   ctx.Headers(),
+			verdict:   verdict,
+		})
+	}
+}
+
+// misplaced reports whether the record's key belongs to another partition. The
+// raw key decides: that is what the producer's hash was of.
+func (d *deliveryState) misplaced(ctx goka.Context) bool {
+	owner := d.cfg.Runtime.Client.Hasher.Partition([]byte(ctx.Key()), d.assignment.Partitions)
+	return owner != ctx.Partition()
+}
+
+// headers gives the decoder the headers of the current record.
+func (d *deliveryState) headers() []codecs.Header {
+	all := d.current.Headers()
+	headers := make([]codecs.Header, 0, len(all))
+	for key, value := range all {
+		headers = append(headers, codecs.Header{Key: key, Value: value})
+	}
+	return headers
+}
+
+// committedRow reads a row of the table.
+func (d *deliveryState) committedRow(key string) (*codecs.Row, error) {
+	value, err := d.assignment.Get(key)
+	if err != nil {
+		return nil, fmt.Errorf("reading a row of partition %d: %w", d.assignment.Partition, err)
+	}
+	if value == nil {
+		return nil, fmt.Errorf("reading a row of partition %d: indexed, but not in the table", d.assignment.Partition)
+	}
+	row, err := d.settings.Lifecycle.ReadRow(value)
+	if err != nil {
+		return nil, fmt.Errorf("decoding a row of partition %d: %w", d.assignment.Partition, err)
+	}
+	return row, nil
+}
+
+// Cut implements exactlyonce.State.
+func (d *deliveryState) Cut() exactlyonce.Epoch {
+	now := d.cfg.Now()
+	full := d.tellAll || now.Sub(d.toldAll) >= d.cfg.FullTallyEvery
+	tell := full || d.running.consumed
+	if !tell && !d.graves.pending() {
+		return nil
+	}
+	ep := d.cut(d.maximum)
+	d.maximum = d.cfg.DeletesPerEpoch
+	ep.progress = d.progress()
+	if tell {
+		ep.tally = &codecs.Tally{
+			Partition:    d.assignment.Partition,
+			TopicID:      d.topicID,
+			Full:         full,
+			Position:     d.position,
+			Clock:        d.stream.Clock,
+			Horizon:      d.stream.Horizon,
+			SettingsHash: d.settings.Hash(),
+			Scopes:       d.tally.cut(full),
+		}
+	}
+	if full {
+		d.tellAll, d.toldAll = false, now
+	}
+	return deliveryEpoch{ep, d.settings, &d.cfg.Topics}
+}
+
+// progress is the progress row of the present state.
+func (d *deliveryState) progress() *codecs.Progress {
+	return &codecs.Progress{
+		TopicID:     d.topicID,
+		Next:        d.next,
+		Position:    d.position,
+		Clock:       d.stream.Clock,
+		Horizon:     d.stream.Horizon,
+		FirstRecord: d.stream.FirstRecord,
+		LastRecord:  d.stream.LastRecord,
+		Settings:    d.settings.Values(),
+	}
+}
+
+// Committed implements exactlyonce.State.
+func (d *deliveryState) Committed() {
+	if d.frozen == nil {
+		return
+	}
+	d.cfg.Metrics.add(&d.frozen.stats, d.cfg.Now())
+	d.committed()
+}
+
+// unixNano is t as decisions use it: codecs.None for a record without a
+// timestamp, and within the range of times whatever a producer wrote.
+func unixNano(t time.Time) int64 {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	switch ms := t.UnixMilli(); {
+	case t.IsZero() || ms < 0:
+		return codecs.None
+	case ms > most:
+		return math.MaxInt64
+	default:
+		return t.UnixNano()
+	}
+}

@@ -1,0 +1,90 @@
+package processors
+
+import (
+	"slices"
+	"strconv"
+
+	"deliverystat/codecs"
+	"deliverystat/processors/exactlyonce"
+)
+
+// epoch is what one epoch of a partition of latest-delivery changed.
+type epoch struct {
+	number   uint32 // from 1, within one assignment
+	consumed bool   // a record was read, of whatever kind
+	changes  []change
+	deletes  []string // forgotten rows of former epochs
+	letters  []deadLetter
+	stats    epochStats
+
+	// Set at the cut.
+	progress *codecs.Progress
+	tally    *codecs.Tally // nil if there is nothing to tell
+}
+
+// change is one row that the epoch changed; a nil row is a delete.
+type change struct {
+	key string
+	row *codecs.Row
+}
+
+func newEpoch(number uint32, l *codecs.Lifecycle) *epoch {
+	return &epoch{number: number, stats: newEpochStats(l)}
+}
+
+// change notes the row of e, which replaces one that the epoch changed before.
+func (ep *epoch) change(e *entry, row *codecs.Row) {
+	if e.epoch == ep.number {
+		ep.changes[e.slot].row = row
+		return
+	}
+	e.epoch, e.slot = ep.number, int32(len(ep.changes))
+	ep.changes = append(ep.changes, change{e.key, row})
+}
+
+// recycle empties the epoch for another use, and lets go of what it held.
+func (ep *epoch) recycle() {
+	clear(ep.changes)
+	clear(ep.letters)
+	ep.stats.reset()
+	*ep = epoch{changes: ep.changes[:0], letters: ep.letters[:0], stats: ep.stats}
+}
+
+// deliveryEpoch writes an epoch of latest-delivery.
+type deliveryEpoch struct {
+	*epoch
+	settings *Settings
+	topics   *Topics
+}
+
+// Write implements exactlyonce.Epoch. The progress row comes last, so that
+// whoever reads it has read all that it speaks of.
+func (ep deliveryEpoch) Write(w *exactlyonce.Writer) error {
+	var scratch []byte
+	for _, c := range ep.changes {
+		if c.row == nil {
+			w.Row(c.key, nil)
+			continue
+		}
+		scratch = ep.settings.Lifecycle.AppendRow(scratch[:0], c.row)
+		w.Row(c.key, slices.Clone(scratch))
+	}
+	for _, key := range ep.deletes {
+		w.Row(key, nil)
+	}
+	w.Row(codecs.ProgressKey, codecs.AppendProgress(nil, ep.progress))
+	if ep.tally != nil {
+		key := TallyKey(ep.tally.Partition)
+		for _, part := range SplitTally(ep.tally, maxValueBytes) {
+			w.Record(ep.topics.Tallies, key, codecs.AppendTally(nil, part), nil)
+		}
+	}
+	for i := range ep.letters {
+		key, value, headers := ep.letters[i].record()
+		w.Record(ep.topics.DeadLetters, key, value, headers)
+	}
+	return nil
+}
+
+// TallyKey is the record key of the tallies of one source partition.
+func TallyKey(partition int32) string { return strconv.Itoa(int(partition)) }

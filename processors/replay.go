@@ -1,0 +1,58 @@
+package processors
+
+import (
+	"iter"
+	"maps"
+	"math"
+	"time"
+
+	"deliverystat/codecs"
+)
+
+// Replay applies the records of one input partition in memory, exactly as the
+// first stage does, and writes nothing: for audits and explanations. It is not
+// safe for concurrent use.
+type Replay struct{ p *partition }
+
+// NewReplay returns a replay of a partition that nothing was read from.
+func NewReplay(s *Settings) *Replay {
+	return &Replay{newPartition(s, math.MaxInt, nil)}
+}
+
+// Apply reads the next record, decoded as d. timestamp is the record's in Unix
+// nanoseconds, and misplaced says that its key belongs to another partition.
+func (r *Replay) Apply(d *codecs.Decoded, timestamp int64, misplaced bool) Verdict {
+	v, _ := r.p.read(d, timestamp, misplaced) // every row is in memory, so reading one does not fail
+	r.p.cut(math.MaxInt)
+	r.p.committed()
+	return v
+}
+
+// Stream returns what decisions depend on, as of the last record.
+func (r *Replay) Stream() Stream { return r.p.stream }
+
+// Row returns the row of a delivery, or nil if it is unknown or forgotten.
+func (r *Replay) Row(id string) *codecs.Row {
+	e := r.p.index.entries[id]
+	if e == nil {
+		return nil
+	}
+	return e.row
+}
+
+// Rows yields every row that is not forgotten, in no particular order.
+func (r *Replay) Rows() iter.Seq2[string, *codecs.Row] {
+	return func(yield func(string, *codecs.Row) bool) {
+		for id, e := range maps.All(r.p.index.entries) {
+			if !yield(id, e.row) {
+				return
+			}
+		}
+	}
+}
+
+// Counts returns the counts of every scope that has any, and of all deliveries.
+func (r *Replay) Counts() []codecs.ScopeCounts { return r.p.tally.cut(true) }
+
+// RecordTime is the timestamp of a record as Apply takes it.
+func RecordTime(t time.Time) int64 { return unixNano(t) }

@@ -1,0 +1,64 @@
+package processors
+
+import (
+	"github.com/lovoo/goka"
+
+	"deliverystat/processors/exactlyonce"
+)
+
+// Topics names every topic and group of one deployment.
+type Topics struct {
+	Events        string // input
+	DeliveryTable string // changelog of latest-delivery
+	Tallies       string // one partition
+	CountsTable   string // changelog of count-per-status, one partition
+	DeadLetters   string
+	Summaries     string
+	Control       string
+	DeliveryGroup string // consumer group of the first stage
+	CountsGroup   string // consumer group of the second stage
+}
+
+// NewTopics returns the default names with prefix put before each; events, if
+// not "", names the input as it is.
+func NewTopics(prefix, events string) Topics {
+	t := Topics{
+		Events:        prefix + "delivery-events",
+		DeliveryTable: prefix + "latest-delivery-table",
+		Tallies:       prefix + "status-tallies",
+		CountsTable:   prefix + "count-per-status-table",
+		DeadLetters:   prefix + "delivery-events-dead-letter",
+		Summaries:     prefix + "delivery-summaries",
+		Control:       prefix + "deliverystat-control",
+		DeliveryGroup: prefix + "latest-delivery",
+		CountsGroup:   prefix + "count-per-status",
+	}
+	if events != "" {
+		t.Events = events
+	}
+	return t
+}
+
+// latestDelivery is the group graph of the first stage.
+func (t *Topics) latestDelivery(a *exactlyonce.Attempt) *goka.GroupGraph {
+	raw := exactlyonce.RawCodec{}
+	return goka.DefineGroup(goka.Group(t.DeliveryGroup),
+		goka.Input(goka.Stream(t.Events), raw, exactlyonce.Callback(a, onEvent)),
+		goka.Output(goka.Stream(t.Tallies), raw),
+		goka.Output(goka.Stream(t.DeadLetters), raw),
+		goka.Persist(raw), // t.DeliveryTable
+	)
+}
+
+// countPerStatus is the group graph of the second stage.
+func (t *Topics) countPerStatus(a *exactlyonce.Attempt) *goka.GroupGraph {
+	raw := exactlyonce.RawCodec{}
+	return goka.DefineGroup(goka.Group(t.CountsGroup),
+		goka.Input(goka.Stream(t.Tallies), raw, exactlyonce.Callback(a, onTally)),
+		goka.Persist(raw), // t.CountsTable
+	)
+}
+
+func onEvent(ctx goka.Context, d *deliveryState, value []byte) { d.consume(ctx, value) }
+
+func onTally(ctx goka.Context, c *countsState, value []byte) { c.consume(ctx, value) }
