@@ -1,0 +1,139 @@
+package api
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"deliverystat/codecs"
+)
+
+// The query parameters that are not dimensions.
+const (
+	paramBy           = "by"
+	paramMinPosition  = "min_position"
+	paramWait         = "wait"
+	paramMaxStaleness = "max_staleness"
+)
+
+// query is what the query string of a request asks for.
+type query struct {
+	dimension string // one value of this dimension, if not ""
+	value     string
+	by        string // groups by this dimension, if not ""
+
+	position    codecs.Position // min_position
+	hasPosition bool
+	wait        time.Duration
+	// maxStaleness is the oldest answer wanted; negative: any.
+	maxStaleness time.Duration
+}
+
+// scope names what is counted together.
+func (q *query) scope() string {
+	if q.dimension == "" {
+		return ""
+	}
+	return q.dimension + "=" + q.value
+}
+
+// accepts says which parameters a path takes besides those of every read.
+type accepts struct {
+	dimensions []string
+	by         bool
+}
+
+// parseQuery reads the query string of a read of an input of n partitions (0 if
+// that is not known yet). It finds all faults at once, ordered by parameter.
+func parseQuery(raw string, n int, accept accepts) (query, []fault) {
+	q := query{maxStaleness: -1}
+	var faults []fault
+	add := func(parameter, format string, args ...any) {
+		faults = append(faults, fault{parameter, fmt.Sprintf(format, args...)})
+	}
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		add("", "the query string is malformed: %s", clip(err.Error()))
+	}
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if len(values[name]) > 1 {
+			add(clip(name), "given %d times", len(values[name]))
+			continue
+		}
+		value := values[name][0]
+		switch {
+		case slices.Contains(accept.dimensions, name):
+			if q.dimension != "" {
+				add(name, "cannot be combined with %s", q.dimension)
+			}
+			q.dimension, q.value = name, value
+		case name == paramBy && accept.by:
+			if !slices.Contains(accept.dimensions, value) {
+				add(name, "%q is no counted dimension; these are: %s", clip(value), listOf(accept.dimensions))
+			}
+			q.by = value
+		case name == paramMinPosition:
+			q.hasPosition = true
+			if value == "" {
+				add(name, "must be like 3:1043 or 0:17,3:1043")
+			} else if q.position, err = codecs.ParsePosition(value, n); err != nil {
+				add(name, "%s", clip(err.Error()))
+			}
+		case name == paramWait:
+			if q.wait, err = time.ParseDuration(value); err != nil || q.wait < 0 || q.wait > MaxWait {
+				add(name, "must be a duration between 0s and %s, like 500ms", MaxWait)
+			}
+		case name == paramMaxStaleness:
+			if q.maxStaleness, err = time.ParseDuration(value); err != nil || q.maxStaleness < 0 {
+				add(name, "must be a duration of at least 0s, like 10s")
+			}
+		default:
+			add(clip(name), "unknown parameter; known here: %s", listOf(accept.names()))
+		}
+	}
+	if q.dimension != "" && q.by != "" {
+		add(paramBy, "cannot be combined with %s", q.dimension)
+	}
+	if values.Has(paramWait) && !q.hasPosition {
+		add(paramWait, "needs %s", paramMinPosition)
+	}
+	sortFaults(faults)
+	return q, faults
+}
+
+// sortFaults orders faults by parameter: what a map yields has no order.
+func sortFaults(faults []fault) {
+	slices.SortStableFunc(faults, func(x, y fault) int { return strings.Compare(x.Parameter, y.Parameter) })
+}
+
+// names lists the parameters of a path.
+func (p accepts) names() []string {
+	names := slices.Clone(p.dimensions)
+	if p.by {
+		names = append(names, paramBy)
+	}
+	return append(names, paramMinPosition, paramWait, paramMaxStaleness)
+}
+
+func listOf(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// clip shortens what a client sent to what fits into a sentence.
+func clip(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
