@@ -1,0 +1,236 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"deliverystat/api"
+	"deliverystat/cmd/deliverystat/internal/config"
+	"deliverystat/cmd/deliverystat/internal/exit"
+	"deliverystat/codecs"
+	"deliverystat/processors"
+	"deliverystat/processors/exactlyonce"
+	"deliverystat/views"
+)
+
+// Service is one replica.
+type Service struct {
+	o        Options
+	log      *slog.Logger
+	topics   processors.Topics
+	settings *processors.Settings
+	decoder  *codecs.Decoder
+	registry *prometheus.Registry
+	observer *observer
+	counted  *processors.Metrics // nil without the role processors
+
+	views *views.Replica // nil without the role api
+	api   *api.API       // nil without the role api
+
+	httpListener, adminListener net.Listener
+	httpServer, adminServer     *http.Server
+
+	started  atomic.Bool // topics are checked, views and processors run
+	draining atomic.Bool
+	working  atomic.Bool // the processors have recovered once
+
+	mu       sync.Mutex
+	runtimes map[string]*exactlyonce.Runtime // by group
+}
+
+// New wires a service and occupies its addresses. It talks to nobody.
+func New(o Options) (*Service, error) {
+	s := &Service{
+		o: o, log: o.Logger, topics: o.Topics(), settings: o.Settings(o.Lifecycle()),
+		registry: prometheus.NewRegistry(), runtimes: map[string]*exactlyonce.Runtime{},
+	}
+	var err error
+	if s.decoder, err = o.Decoder(); err != nil {
+		return nil, exit.With(exit.Usage, err)
+	}
+	s.metrics()
+	if err := s.readers(); err != nil {
+		return nil, err
+	}
+	if err := s.listen(); err != nil {
+		return nil, exit.With(exit.Usage, errors.Join(err, s.close()))
+	}
+	return s, nil
+}
+
+// readers wires views and API.
+func (s *Service) readers() (err error) {
+	if !s.o.Has(config.RoleAPI) {
+		return nil
+	}
+	s.views, err = views.New(views.Config{
+		Client: s.o.Client, Topics: s.topics, Settings: s.settings, StateDir: s.o.StateDir, Logger: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	var tokens *api.Tokens
+	if s.o.APITokenFile != "" {
+		if tokens, err = api.NewTokens(s.o.APITokenFile, s.log); err != nil {
+			return exit.With(exit.Usage, fmt.Errorf("--api-token-file: %w", err))
+		}
+	}
+	s.api, err = api.New(api.Options{
+		Counts: s.views.Counts, Deliveries: s.views.Deliveries, Freshness: s.views.Freshness,
+		Lifecycle: s.settings.Lifecycle, Dimensions: s.o.Dimensions, ClosedWindow: s.settings.Lateness,
+		StaleAfter: s.o.StaleAfter, MaxStaleness: s.o.MaxStaleness, Replica: s.o.Name(),
+		Tokens: tokens, Registerer: s.registry, Logger: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	stuck, err := s.o.Stuck(s.settings.Lifecycle)
+	if err != nil {
+		return exit.With(exit.Usage, err)
+	}
+	s.registry.MustRegister(views.NewCollector(views.CollectorConfig{
+		Replica: s.views, Lifecycle: s.settings.Lifecycle, Dimensions: s.settings.Dimensions,
+		StuckAfter: stuck, MaxStaleness: s.o.MaxStaleness,
+	}))
+	return nil
+}
+
+// HTTPAddress returns the address that the API listens on, "" if there is none.
+func (s *Service) HTTPAddress() string { return address(s.httpListener) }
+
+// AdminAddress returns the address that the admin server listens on.
+func (s *Service) AdminAddress() string { return address(s.adminListener) }
+
+func address(l net.Listener) string {
+	if l == nil {
+		return ""
+	}
+	return l.Addr().String()
+}
+
+// Gather returns the present metrics of the service.
+func (s *Service) Gather() prometheus.Gatherer { return s.registry }
+
+// Ready reports whether the service has recovered and does not stop.
+func (s *Service) Ready() bool {
+	for _, c := range s.readyChecks() {
+		if !c.OK {
+			return false
+		}
+	}
+	return true
+}
+
+// prepareProcessors wires the processors, once the input's partitions are known.
+func (s *Service) prepareProcessors(partitions int32) error {
+	base := exactlyonce.Config{
+		Client: s.o.Client, Instance: s.o.Name(), StateDir: filepath.Join(s.o.StateDir, "processors"),
+		SessionTimeout: s.o.SessionTimeout, CommitInterval: s.o.CommitInterval,
+		Observer: s.observer, Logger: s.log,
+	}
+	deliveries, err := processors.NewLatestDelivery(processors.LatestDeliveryConfig{
+		Runtime: base, Topics: s.topics, Settings: s.settings, Decoder: s.decoder,
+		Metrics: s.counted, AcceptNewMeaning: s.o.AcceptNewMeaning,
+	})
+	if err != nil {
+		return err
+	}
+	counts, err := processors.NewCountPerStatus(processors.CountPerStatusConfig{
+		Runtime: base, Topics: s.topics, InputPartitions: partitions,
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runtimes[s.topics.DeliveryGroup], s.runtimes[s.topics.CountsGroup] = deliveries, counts
+	return nil
+}
+
+// groups returns the runtimes by group.
+func (s *Service) groups() map[string]*exactlyonce.Runtime {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	groups := make(map[string]*exactlyonce.Runtime, len(s.runtimes))
+	for group, r := range s.runtimes {
+		groups[group] = r
+	}
+	return groups
+}
+
+// explain gives an error of a processor its exit code and a way out.
+func (s *Service) explain(group string, err error) error {
+	var settings *processors.SettingsError
+	switch {
+	case errors.As(err, &settings):
+		return exit.With(exit.Usage, fmt.Errorf(
+			"processor %s: %w; start with the settings of the table, or stop every processor and start one with --accept-new-meaning", group, settings))
+	case errors.Is(err, exactlyonce.ErrFencedInstance):
+		return fmt.Errorf("processor %s: %w: every replica needs an --instance-id of its own, and this one uses %q", group, err, s.o.Name())
+	default:
+		return fmt.Errorf("processor %s: %w", group, err)
+	}
+}
+
+// listen occupies the addresses, so that a taken one is known at once.
+func (s *Service) listen() (err error) {
+	open := func(flag, address string) (net.Listener, error) {
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", flag, err)
+		}
+		return l, nil
+	}
+	if s.adminListener, err = open("admin-address", s.o.AdminAddress); err != nil {
+		return err
+	}
+	s.adminServer = api.NewAdminServer(s.o.AdminAddress, s.adminHandler(), s.log)
+	if s.api == nil {
+		return nil
+	}
+	if s.httpListener, err = open("http-address", s.o.HTTPAddress); err != nil {
+		return err
+	}
+	s.httpServer = api.NewServer(s.o.HTTPAddress, s.api, s.log)
+	if s.o.APITokenFile == "" && !loopback(s.httpListener.Addr()) {
+		s.log.Warn("the API answers everybody who reaches it; --api-token-file restricts it", "address", s.HTTPAddress())
+	}
+	return nil
+}
+
+func loopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// close gives up the addresses of a service that never ran.
+func (s *Service) close() error {
+	var errs []error
+	for _, l := range []net.Listener{s.httpListener, s.adminListener} {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// What each part may take to stop: less than 10 s together, which is what
+// container runtimes give by default. Whatever is cut short is as after a
+// crash: nothing is lost by it.
+const (
+	apiGrace       = time.Second
+	processorGrace = 5 * time.Second
+	viewGrace      = 1500 * time.Millisecond
+	adminGrace     = 500 * time.Millisecond
+	margin         = 500 * time.Millisecond // for servers that cut what is left
+)

@@ -1,0 +1,111 @@
+package verification
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/IBM/sarama"
+	"golang.org/x/sync/errgroup"
+
+	"deliverystat/cmd/deliverystat/internal/exit"
+	"deliverystat/codecs"
+	"deliverystat/processors"
+	"deliverystat/processors/audit"
+)
+
+// atOnce is how many partitions are replayed at the same time; the rows of each
+// are in memory.
+const atOnce = 8
+
+// Events replays the input from offset 0 to a position of each partition, under
+// the given settings.
+func (s *Source) Events(ctx context.Context, client sarama.Client, targets []int64, settings *processors.Settings) (*Recount, error) {
+	for p := range targets {
+		oldest, err := client.GetOffset(s.Topics.Events, int32(p), sarama.OffsetOldest)
+		if err != nil {
+			return nil, fmt.Errorf("asking for the start of %s/%d: %w", s.Topics.Events, p, err)
+		}
+		if oldest > 0 && targets[p] > 0 {
+			return nil, exit.With(exit.Usage, fmt.Errorf(
+				"replaying %s/%d: offset 0 is gone, the log begins at %d; verify --from=table still works", s.Topics.Events, p, oldest))
+		}
+	}
+	consumer, err := sarama.NewConsumerFromClient(client)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to read %s: %w", s.Topics.Events, err)
+	}
+	defer func() { _ = consumer.Close() }() // only read from
+	r := &Recount{Settings: settings, Parts: make([]audit.Counts, len(targets))}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for p, target := range targets {
+		group.Go(func() (err error) {
+			r.Parts[p], err = s.replay(ctx, consumer, int32(p), int32(len(targets)), target, settings)
+			if err != nil {
+				return fmt.Errorf("replaying %s/%d: %w", s.Topics.Events, p, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// replay applies one partition's records below target. The record before a
+// position is always one that was read, so that its offset ends the replay.
+func (s *Source) replay(ctx context.Context, consumer sarama.Consumer, p, partitions int32, target int64, settings *processors.Settings) (audit.Counts, error) {
+	replay := processors.NewReplay(settings)
+	if target > 0 {
+		records, err := consumer.ConsumePartition(s.Topics.Events, p, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = records.Close() }() // only read from
+		if err := s.apply(ctx, replay, records, target, partitions); err != nil {
+			return nil, err
+		}
+	}
+	counts := audit.Counts{}
+	for _, scope := range replay.Counts() {
+		counts.AddRow(scope.Scope, scope.Counts)
+	}
+	return counts, nil
+}
+
+func (s *Source) apply(ctx context.Context, replay *processors.Replay, records sarama.PartitionConsumer, target int64, partitions int32) error {
+	var decoded codecs.Decoded
+	for {
+		select {
+		case m := <-records.Messages():
+			if m.Offset < target {
+				s.Decoder.Decode(record(m), &decoded)
+				misplaced := s.Client.Hasher.Partition(m.Key, partitions) != m.Partition
+				replay.Apply(&decoded, processors.RecordTime(m.Timestamp), misplaced)
+			}
+			if m.Offset >= target-1 {
+				return nil
+			}
+		case err := <-records.Errors():
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func record(m *sarama.ConsumerMessage) *codecs.Record {
+	return &codecs.Record{
+		Key:       string(m.Key),
+		Value:     m.Value,
+		Timestamp: processors.RecordTime(m.Timestamp),
+		Headers: func() []codecs.Header {
+			headers := make([]codecs.Header, 0, len(m.Headers))
+			for _, h := range m.Headers {
+				headers = append(headers, codecs.Header{Key: string(h.Key), Value: h.Value})
+			}
+			return headers
+		},
+	}
+}
