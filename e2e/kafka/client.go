@@ -1,0 +1,162 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Client talks to one cluster. Close it after use.
+type Client struct {
+	seeds []string
+	kgo   *kgo.Client
+}
+
+// Connect returns a client of the brokers at addresses, separated by commas.
+func Connect(addresses string) (*Client, error) {
+	seeds := strings.Split(addresses, ",")
+	cl, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MetadataMinAge(100*time.Millisecond), kgo.ProducerBatchCompression(kgo.Lz4Compression()))
+	if err != nil {
+		return nil, fmt.Errorf("making a kafka client: %w", err)
+	}
+	return &Client{seeds: seeds, kgo: cl}, nil
+}
+
+// Close ends the client.
+func (c *Client) Close() { c.kgo.Close() }
+
+// Topic describes a topic to be made.
+type Topic struct {
+	Name       string
+	Partitions int32
+	Configs    map[string]string
+}
+
+// CreateTopics makes topics with one replica.
+func (c *Client) CreateTopics(ctx context.Context, topics ...Topic) error {
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.TimeoutMillis = 15000
+	for _, t := range topics {
+		rt := kmsg.NewCreateTopicsRequestTopic()
+		rt.Topic, rt.NumPartitions, rt.ReplicationFactor = t.Name, t.Partitions, 1
+		for k, v := range t.Configs {
+			rc := kmsg.NewCreateTopicsRequestTopicConfig()
+			rc.Name, rc.Value = k, kmsg.StringPtr(v)
+			rt.Configs = append(rt.Configs, rc)
+		}
+		req.Topics = append(req.Topics, rt)
+	}
+	resp, err := req.RequestWith(ctx, c.kgo)
+	if err != nil {
+		return fmt.Errorf("creating topics: %w", err)
+	}
+	var errs []error
+	for _, t := range resp.Topics {
+		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+			errs = append(errs, fmt.Errorf("creating topic %s: %w", t.Topic, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Partitions returns the number of partitions of topic.
+func (c *Client) Partitions(ctx context.Context, topic string) (int32, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	rt := kmsg.NewMetadataRequestTopic()
+	rt.Topic = kmsg.StringPtr(topic)
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(ctx, c.kgo)
+	if err != nil {
+		return 0, fmt.Errorf("describing topic %s: %w", topic, err)
+	}
+	if err := kerr.ErrorForCode(resp.Topics[0].ErrorCode); err != nil {
+		return 0, fmt.Errorf("describing topic %s: %w", topic, err)
+	}
+	return int32(len(resp.Topics[0].Partitions)), nil //nolint:gosec // small
+}
+
+// Isolation says which end of a partition is meant.
+type Isolation int8
+
+// The ends: all that was written, and what read_committed readers can see.
+const (
+	Uncommitted Isolation = 0
+	Committed   Isolation = 1
+)
+
+// Ends returns the end offset of each partition of topic.
+func (c *Client) Ends(ctx context.Context, topic string, isolation Isolation) ([]int64, error) {
+	n, err := c.Partitions(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID, req.IsolationLevel = -1, int8(isolation)
+	rt := kmsg.NewListOffsetsRequestTopic()
+	rt.Topic = topic
+	for p := range n {
+		rp := kmsg.NewListOffsetsRequestTopicPartition()
+		rp.Partition, rp.Timestamp = p, -1
+		rt.Partitions = append(rt.Partitions, rp)
+	}
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(ctx, c.kgo)
+	if err != nil {
+		return nil, fmt.Errorf("listing the ends of topic %s: %w", topic, err)
+	}
+	ends := make([]int64, n)
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				return nil, fmt.Errorf("listing the ends of topic %s partition %d: %w", topic, p.Partition, err)
+			}
+			ends[p.Partition] = p.Offset
+		}
+	}
+	return ends, nil
+}
+
+// Offsets returns the committed offset of group in each of the n partitions of
+// topic, -1 where there is none.
+func (c *Client) Offsets(ctx context.Context, group, topic string, n int32) ([]int64, error) {
+	req := kmsg.NewPtrOffsetFetchRequest()
+	rg := kmsg.NewOffsetFetchRequestGroup()
+	rg.Group = group
+	gt := kmsg.NewOffsetFetchRequestGroupTopic()
+	gt.Topic = topic
+	for p := range n {
+		gt.Partitions = append(gt.Partitions, p)
+	}
+	rg.Topics = append(rg.Topics, gt)
+	req.Groups = append(req.Groups, rg)
+	req.RequireStable = true
+	resp, err := req.RequestWith(ctx, c.kgo)
+	if err != nil {
+		return nil, fmt.Errorf("fetching the offsets of group %s: %w", group, err)
+	}
+	offsets := make([]int64, n)
+	for i := range offsets {
+		offsets[i] = -1
+	}
+	for _, g := range resp.Groups {
+		if err := kerr.ErrorForCode(g.ErrorCode); err != nil {
+			return nil, fmt.Errorf("fetching the offsets of group %s: %w", group, err)
+		}
+		for _, t := range g.Topics {
+			for _, p := range t.Partitions {
+				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+					return nil, fmt.Errorf("fetching the offsets of group %s partition %d: %w", group, p.Partition, err)
+				}
+				offsets[p.Partition] = p.Offset
+			}
+		}
+	}
+	return offsets, nil
+}
