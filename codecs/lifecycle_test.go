@@ -137,6 +137,8 @@ func TestVersionTellsMeaningApart(t *testing.T) {
 		require.False(t, seen[v], v)
 		seen[v] = true
 	}
+	require.NotEqual(t, version(codecs.StatusInfo{Name: "A"}, codecs.StatusInfo{Name: "B"}),
+		version(codecs.StatusInfo{Name: "A", Aliases: []string{"B", "false"}}))
 }
 
 func TestLifecycleIsNotTheCallersSlice(t *testing.T) {

@@ -92,8 +92,9 @@ func TestEnvelopeAndHeadersAddWhatThePayloadDoesNotSay(t *testing.T) {
 			func(e *codecs.Event) { later(e); e.Sequence, e.Sequenced = 6, true },
 		},
 		{
-			"the last of equal headers", payload, []string{"sequence", "5", "sequence", "6"},
-			func(e *codecs.Event) { e.Sequence, e.Sequenced = 6, true },
+			"the last of equal headers", `{"orderId":"O-7","status":"ASSIGNED"}`,
+			[]string{"id", "e-0", "sequence", "5", "occurredAt", "1", "sequence", "6", "occurredAt", "1773453702123457", "id", "e-1"},
+			func(e *codecs.Event) { later(e); e.Sequence, e.Sequenced = 6, true },
 		},
 		{"headers that are no such thing", payload, []string{"sequence", "six", "sequence", "", "sequence", "1.5", "sequence", "\xff"}, nil},
 	} {

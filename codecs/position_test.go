@@ -46,6 +46,7 @@ func TestMalformedPositions(t *testing.T) {
 		"0:9223372036854775808": `reading offset of "0:9223372036854775808": value out of range`,
 		"2147483648:1":          `reading partition of "2147483648:1": value out of range`,
 		"0:1,0:2":               "partition 0 is named twice",
+		"0:0,0:0":               "partition 0 is named twice",
 		"4:1":                   "partition 4 does not exist",
 	} {
 		_, err := codecs.ParsePosition(text, 4)

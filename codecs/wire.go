@@ -141,12 +141,12 @@ func (m *message) fail(err error) {
 	m.pos, m.end = 0, 0
 }
 
-func (m *message) is(typ protowire.Type) bool {
-	if m.typ != typ {
-		m.fail(fmt.Errorf("field %d has wire type %d, not %d", m.field, m.typ, typ))
-		return false
-	}
-	return true
+// is reports whether the field has the wire type that the schema says.
+func (m *message) is(typ protowire.Type) bool { return m.typ == typ || m.isNot(typ) }
+
+func (m *message) isNot(typ protowire.Type) bool {
+	m.fail(fmt.Errorf("field %d has wire type %d, not %d", m.field, m.typ, typ))
+	return false
 }
 
 func (m *message) advance(n int) bool {

@@ -161,7 +161,7 @@ func (d *deliveryState) committedRow(key string) (*codecs.Row, error) {
 		return nil, fmt.Errorf("reading a row of partition %d: %w", d.assignment.Partition, err)
 	}
 	if value == nil {
-		return nil, fmt.Errorf("reading a row of partition %d: indexed, but not in the table", d.assignment.Partition)
+		return nil, fmt.Errorf("reading a row of partition %d: it is indexed and not in the table", d.assignment.Partition)
 	}
 	row, err := d.settings.Lifecycle.ReadRow(value)
 	if err != nil {

@@ -249,17 +249,17 @@ func TestReadingTheInputAgainChangesNothing(t *testing.T) {
 // A new input is another first load, in which nothing may be forgotten at
 // first; what was forgotten before stays so.
 func TestInputCreatedAnewStartsTheRecordTimesAnew(t *testing.T) {
-	f := newFirstStage(t, shortSettings(), wire("a", "DELIVERED", 1), wire("b", "DELIVERED", 2), wire("c", "CREATED", 9))
+	f := newFirstStage(t, shortSettings(), wire("a", "DELIVERED", 1), wire("b", "DELIVERED", 2), wire("b2", "DELIVERED", 2), wire("c", "CREATED", 9))
 	f.cfg.DeletesPerEpoch = 1
 	f.assign()
-	f.step(2)
-	f.step(1) // forgets a and b, deletes one
-	require.Equal(t, []string{"b", "c"}, f.rowKeys())
+	f.step(3)
+	f.step(1) // forgets a, b and b2, deletes one
+	require.Equal(t, []string{"b", "b2", "c"}, f.rowKeys())
 	f.input = &fakeTopic{name: f.input.name, id: "events-2", records: []fakeRecord{wire("d", "DELIVERED", 3), wire("e", "CREATED", 10).arriving(4)}}
 	f.assign()
 	f.cut()
 	f.commit()
-	require.Equal(t, []string{"c"}, f.rowKeys(), "the owed delete is not left behind")
+	require.Equal(t, []string{"c"}, f.rowKeys(), "the owed deletes are not left behind")
 	f.drain()
 	require.Equal(t, map[string]string{"c": "CREATED", "d": "DELIVERED", "e": "CREATED"}, f.statuses())
 	require.Equal(t, sec(3), f.progress().FirstRecord)
@@ -371,7 +371,7 @@ func TestRowsAreFoundInEveryPlace(t *testing.T) {
 	require.Equal(t, map[string]int64{"live DELIVERING": 5}, told(f.tallies())[""])
 }
 
-// The story of kafka-facts A2: a transition was decided and its state survived,
+// The story of the lost retraction: a transition was decided and its state survived,
 // but the retraction that belongs to it did not. Here both are in one epoch, so
 // the transition is decided again from the committed row.
 func TestLostRetraction(t *testing.T) {
@@ -433,4 +433,37 @@ func TestConfigurationIsRequired(t *testing.T) {
 	require.ErrorContains(t, err, "Decoder")
 	_, err = processors.NewCountPerStatus(processors.CountPerStatusConfig{})
 	require.ErrorContains(t, err, "InputPartitions")
+}
+
+// An epoch is written while the callbacks of the next one change the same rows.
+// The race detector watches.
+func TestEpochIsWrittenBesideTheNextOne(t *testing.T) {
+	f := newFirstStage(t, eternalSettings())
+	const n = 200
+	for round, name := range []string{"CREATED", "ASSIGNED"} {
+		for i := range n {
+			f.produce(wire(strconv.Itoa(i), name, float64(round), "region", strconv.Itoa(i%7+round)))
+		}
+	}
+	f.assign()
+	f.consume(n)
+	f.cut()
+	written := make(chan error)
+	var w exactlyonce.Writer
+	go func() { written <- f.frozen.epoch.Write(&w) }()
+	f.consume(n)
+	require.NoError(t, <-written)
+	var rows int
+	for key, value := range w.Rows() {
+		if key != codecs.ProgressKey {
+			row, err := f.cfg.Settings.Lifecycle.ReadRow(value)
+			require.NoError(t, err)
+			require.Equal(t, status("CREATED"), row.Winner.Status)
+			rows++
+		}
+	}
+	require.Equal(t, n, rows)
+	f.commit()
+	f.drain()
+	require.Equal(t, map[string]int64{"live ASSIGNED": n}, told(f.tallies())[processors.AllScope])
 }

@@ -75,7 +75,7 @@ func TestMetricsOfAStory(t *testing.T) {
 	f, reg := metered(t, shortSettings(),
 		wire("a", "CREATED", 1), wire("a", "CREATED", 1), // applied, duplicate
 		wire("a", "DELIVERED", 3), wire("a", "ASSIGNED", 2), // applied, stale
-		wire("a", "RETURNED", 3.5), // applied: closed otherwise
+		wire("a", "RETURNED", 3.5),                           // applied: closed otherwise
 		wire("a", "RETURNING", 4),                            // applied: re-opened
 		fakeRecord{key: "a"}.arriving(4),                     // ignored
 		fakeRecord{key: "a", value: []byte("{")}.arriving(4), // refused
