@@ -10,6 +10,7 @@ import (
 	"deliverystat/cmd/deliverystat/internal/config"
 	"deliverystat/cmd/deliverystat/internal/demo"
 	"deliverystat/cmd/deliverystat/internal/exit"
+	"deliverystat/codecs"
 )
 
 // demoCommand shows everything in one process.
@@ -28,6 +29,9 @@ const simulatedRate = 50
 // Check implements config.Checker.
 func (c *demoCommand) Check(problems *config.Problems) {
 	c.AllowUnsafe = true // nothing here is meant to last
+	if len(c.Dimensions) == 0 {
+		c.Dimensions = []string{codecs.Region.String(), codecs.Service.String()} // so that there is something to group by
+	}
 	c.Serve.Check(problems)
 	c.Listen.Check(problems)
 	if !c.Has(config.RoleAPI) || !c.Has(config.RoleProcessors) {

@@ -7,13 +7,15 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal its default is restored: a second one ends the
-	// process at once.
-	context.AfterFunc(ctx, stop)
+	// A second later its default is restored: another signal ends the process
+	// at once. Not sooner, for one Ctrl-C may arrive twice, to the process and to
+	// its group.
+	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
 	os.Exit(run(ctx, process{
 		args: os.Args[1:], env: os.Environ(),
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
