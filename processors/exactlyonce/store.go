@@ -58,7 +58,7 @@ type store struct {
 }
 
 // maxPendingBytes bounds what a store keeps in RAM between two flushes.
-const maxPendingBytes = 4 << 20
+const maxPendingBytes = 2 << 20
 
 // open opens the store, or finds it open already. usable says why its content
 // cannot be used, if so; then, and where LevelDB finds it corrupt, it starts
@@ -98,7 +98,7 @@ func (s *store) openDB() error {
 		return err
 	}
 	db, err := leveldb.OpenFile(s.dir, &opt.Options{
-		Filter: filter.NewBloomFilter(10), WriteBuffer: 8 << 20, BlockCacheCapacity: 8 << 20,
+		Filter: filter.NewBloomFilter(10), WriteBuffer: 4 << 20, BlockCacheCapacity: 8 << 20,
 	})
 	if err != nil {
 		return err
