@@ -59,7 +59,7 @@ bench: ## Compare with a bare consumer on a real Kafka (BENCHFLAGS)
 
 .PHONY: e2e
 e2e: ## Black box tests on a real Kafka (E2EFLAGS; E2E_RACE=1 builds with -race)
-	go test -tags e2e -count=1 -timeout 20m $(E2EFLAGS) ./e2e/...
+	go test -tags e2e -count=1 -p 1 -timeout 20m $(E2EFLAGS) ./e2e/... ./processors/exactlyonce
 
 .PHONY: cover
 cover: ## Coverage of the tests, as coverage.html

@@ -16,7 +16,7 @@ import (
 type Check struct {
 	Name   string `json:"name"` // snake_case: "counts_recovered"
 	OK     bool   `json:"ok"`
-	Detail string `json:"detail,omitempty"` // why not, or how far
+	Detail string `json:"detail,omitempty"` // why not; shown unless OK
 }
 
 // AdminOptions are what the admin paths show.
@@ -95,18 +95,20 @@ func probe(name string, checks func() []Check) http.HandlerFunc {
 			results = append(results, checks()...)
 		}
 		all := true
-		var reasons []string
-		for _, c := range results {
-			if !c.OK {
-				all = false
-				reasons = append(reasons, strings.TrimSuffix(c.Name+": "+c.Detail, ": "))
+		reasons := []string{}
+		for i, c := range results {
+			if c.OK {
+				results[i].Detail = "" // it says why not
+				continue
 			}
+			all = false
+			reasons = append(reasons, strings.TrimSuffix(c.Name+": "+c.Detail, ": "))
 		}
 		code := http.StatusOK
 		if !all {
 			code = http.StatusServiceUnavailable
 		}
-		writeAdmin(w, r, code, map[string]any{name: all, "reasons": append([]string{}, reasons...), "checks": results})
+		writeAdmin(w, r, code, map[string]any{name: all, "reasons": reasons, "checks": results})
 	}
 }
 

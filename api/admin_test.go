@@ -30,7 +30,7 @@ func TestProbes(t *testing.T) {
 		Ready: func() []api.Check {
 			return []api.Check{
 				{Name: "counts_recovered", OK: recovered, Detail: "1204 records to go"},
-				{Name: "not_draining", OK: !draining},
+				{Name: "not_draining", OK: !draining, Detail: "stopping"},
 			}
 		},
 	})
@@ -54,7 +54,7 @@ func TestProbes(t *testing.T) {
 	draining = true
 	ready = admin(t, h, http.MethodGet, "/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, ready.Code)
-	require.Contains(t, ready.Body.String(), `"not_draining"`)
+	require.Contains(t, ready.Body.String(), `"not_draining: stopping"`)
 	require.Equal(t, http.StatusOK, admin(t, h, http.MethodGet, "/livez").Code)
 }
 

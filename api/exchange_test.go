@@ -7,7 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
+	"regexp"
 	"sync"
 	"testing"
 
@@ -113,7 +113,7 @@ func check(t testing.TB, r *http.Request, response *http.Response) *answer {
 
 	d := describe()
 	var faults []*verrors.ValidationError
-	switch problem := undescribedProblem(a); problem {
+	switch problem := undescribedProblem(r, a); problem {
 	case "":
 		asGet := r.Clone(t.Context())
 		asGet.Method = http.MethodGet
@@ -142,17 +142,28 @@ func check(t testing.TB, r *http.Request, response *http.Response) *answer {
 	return a
 }
 
-// undescribedProblem names the described response of a problem that can come from
-// any path, or "".
-func undescribedProblem(a *answer) string {
+// undescribedProblem names the described response of a problem that belongs to no
+// operation, or "".
+func undescribedProblem(r *http.Request, a *answer) string {
 	switch {
 	case a.StatusCode == http.StatusMethodNotAllowed:
 		return "MethodNotAllowed"
-	case a.StatusCode == http.StatusNotFound && (len(a.body) == 0 || strings.Contains(string(a.body), "/problems/not-found")):
+	case a.StatusCode == http.StatusNotFound && !describedPath(r.URL.EscapedPath()):
 		return "NoSuchPath"
 	default:
 		return ""
 	}
+}
+
+// describedPath reports whether a path is one of the description.
+func describedPath(path string) bool {
+	for template := range describe().model.Paths.PathItems.KeysFromOldest() {
+		pattern := regexp.MustCompile(`\{[^}]+\}`).ReplaceAllString(template, "[^/]+")
+		if regexp.MustCompile("^" + pattern + "$").MatchString(path) {
+			return true
+		}
+	}
+	return false
 }
 
 // requireProblem checks that a is a problem of this type, with the title and the

@@ -66,9 +66,6 @@ func fail(w http.ResponseWriter, r *http.Request, t problemType, detail string, 
 		panic(err)
 	}
 	h := w.Header()
-	// What an answer would have carried says nothing about a problem.
-	h.Del("ETag")
-	h.Del("Content-Encoding")
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Content-Length", strconv.Itoa(len(body)+1))
 	if t.RetryAfter > 0 {

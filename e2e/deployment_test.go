@@ -91,11 +91,10 @@ func (d *deployment) run(command []string, flags ...string) replica.Result {
 }
 
 // mustRun runs a command that has to succeed.
-func (d *deployment) mustRun(command []string, flags ...string) replica.Result {
+func (d *deployment) mustRun(command []string, flags ...string) {
 	d.t.Helper()
 	result := d.run(command, flags...)
 	require.Zero(d.t, result.ExitCode, "%v %v\n%s%s", command, flags, result.Stdout, result.Stderr)
-	return result
 }
 
 func (d *deployment) createTopics(flags ...string) {
@@ -223,6 +222,18 @@ func waitReady(t *testing.T, replicas ...*replica.Replica) {
 			return state, ready
 		})
 	}
+}
+
+// waitOwns waits until r owns n partitions of the input.
+func (d *deployment) waitOwns(r *replica.Replica, n int) {
+	d.t.Helper()
+	eventually(d.t, fmt.Sprintf("replica %s owns %d partitions", r.Name, n), func() (string, bool) {
+		owned, err := r.Owned(d.t.Context(), d.topic("latest-delivery"))
+		if err != nil {
+			return err.Error(), false
+		}
+		return strconv.Itoa(owned), owned == n
+	})
 }
 
 // end returns the position after the last record of each input partition, in

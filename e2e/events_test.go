@@ -62,7 +62,7 @@ func (d *deployment) world() *market.World {
 	w := market.NewWorld(rules, len(log))
 	for p, records := range log {
 		for _, r := range records {
-			w.Append(int32(p), r.Offset, read(rules.Lifecycle, r)) //nolint:gosec // small
+			w.Append(int32(p), r.Offset, read(rules.Lifecycle, r))
 		}
 	}
 	return w

@@ -77,17 +77,7 @@ func TestCountsOfAnIdlePartitionSurviveItsOwner(t *testing.T) {
 
 	two := d.serve("two")
 	waitReady(t, two)
-	eventually(t, "the second replica owns partitions", func() (string, bool) {
-		a, err := two.GetAdmin(t.Context(), "/partitions")
-		if err != nil {
-			return err.Error(), false
-		}
-		m, err := two.Metrics(t.Context())
-		if err != nil {
-			return err.Error(), false
-		}
-		return string(a.Body), m[`deliverystat_rebalances_total{group="`+d.topic("latest-delivery")+`"}`] > 0
-	})
+	d.waitOwns(two, partitions/2)
 	d.requireExact(want, one, two)
 
 	d.produce(d.record(idIn(0, 0), "DELIVERED", 2))

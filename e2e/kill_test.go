@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -74,6 +75,27 @@ func TestKillsNeverShowInAnAnswer(t *testing.T) {
 	require.Zero(t, watchTwo.refusals, "the replica that was not killed was ready all the time")
 }
 
+// A replica that is frozen for longer than its session loses its partitions.
+// When it wakes it believes that they are still its own: what it goes on to
+// write must count for nothing, and it must find its way back.
+func TestAFrozenReplicaDoesNoHarm(t *testing.T) {
+	d := install(t)
+	one, two := d.serve("one"), d.serve("two")
+	waitReady(t, one, two)
+	d.waitOwns(two, partitions/2)
+	simulation := d.simulate("--events=60000", "--deliveries=10000", "--rate=3000", "--seed=13", "--duplicates=0.1", "--out-of-order=0.1")
+	d.waitProduced(10000)
+
+	require.NoError(t, one.Pause())
+	d.waitOwns(two, partitions)
+	require.NoError(t, one.Resume())
+
+	truth := simulation.wait(t)
+	d.requireExact(truth, one, two)
+	d.waitOwns(one, partitions/2)
+	d.requireExact(truth, one, two)
+}
+
 // waitProduced waits until the input holds n records.
 func (d *deployment) waitProduced(n int64) {
 	d.t.Helper()
@@ -86,7 +108,7 @@ func (d *deployment) waitProduced(n int64) {
 		for _, end := range ends {
 			total += end
 		}
-		return fmt.Sprint(total), total >= n
+		return strconv.FormatInt(total, 10), total >= n
 	})
 }
 
@@ -101,6 +123,7 @@ type watcher struct {
 }
 
 func watch(t *testing.T, r *replica.Replica) *watcher {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watcher{replica: r, cancel: cancel}
 	t.Cleanup(func() { w.stop() })

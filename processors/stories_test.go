@@ -151,7 +151,7 @@ func (n *narrator) parseRules(fields []string) market.Rules {
 		case "order":
 			r.BySequence = value == "sequence"
 		case "dimensions":
-			for _, name := range strings.Split(value, ",") {
+			for name := range strings.SplitSeq(value, ",") {
 				d, ok := codecs.ParseAttribute(name)
 				require.True(n.t, ok, f)
 				r.Dimensions = append(r.Dimensions, d)

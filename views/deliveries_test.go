@@ -190,7 +190,8 @@ func TestDeliveriesWaitUntilReadsReflectAPosition(t *testing.T) {
 
 		// Announced is not yet visible.
 		table.hold = make(chan struct{})
-		go table.write(0, rowIn(t, "D", "CREATED", epoch), progress(lifeA, 6, epoch))
+		row := rowIn(t, "D", "CREATED", epoch)
+		go table.write(0, row, progress(lifeA, 6, epoch))
 		synctest.Wait()
 		require.Empty(t, done)
 		table.hold <- struct{}{}
@@ -202,7 +203,7 @@ func TestDeliveriesWaitUntilReadsReflectAPosition(t *testing.T) {
 func stuck(t *testing.T, deliveries *views.Deliveries, now time.Duration) map[string]int64 {
 	t.Helper()
 	after := map[codecs.Status]time.Duration{}
-	for _, name := range []string{"CREATED", "ASSIGNED"} {
+	for _, name := range []string{"CREATED", "ASSIGNED", "DELIVERED"} {
 		after[status(t, name)] = 30 * time.Minute
 	}
 	counts, ready := deliveries.Stuck(time.Unix(0, epoch).Add(now), after)

@@ -51,14 +51,9 @@ func (e *evidence) with(p *Probe) *evidence {
 		return next
 	}
 	next := *e
-	last := e.probes[len(e.probes)-1]
-	switch {
-	case slices.Equal(last.Stable, p.Stable):
-		// The same ends at a later time prove more.
-		next.probes = append(slices.Clone(e.probes[:len(e.probes)-1]), p)
-	case covers(p.Stable, last.Stable):
+	if covers(p.Stable, e.newest().Stable) {
 		next.probes = append(thin(e.probes, p.At), p)
-	default:
+	} else {
 		// An end that went back means that an unclean election cut the log:
 		// what lay beyond it proves nothing any more.
 		keep := len(e.probes)

@@ -2,7 +2,6 @@ package views_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -82,7 +81,7 @@ func (f *fakeTable) wipe(partition int32) {
 	f.sink.Reset(partition)
 }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // start runs run until the test ends, and fails the test if it fails.
 func start(t *testing.T, run func(context.Context) error) {

@@ -74,16 +74,16 @@ func (l *fakeLog) lookups() int {
 	return l.looks
 }
 
-// standing is where answers stand: a position that the test moves.
+// standing is where answers stand: a position in life A that the test moves.
 type standing struct {
 	mu sync.Mutex
 	p  codecs.Position
 }
 
-func (s *standing) at(topicID string, next ...int64) codecs.Position {
+func (s *standing) at(next ...int64) codecs.Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.p = codecs.Position{TopicID: topicID, Next: next}
+	s.p = codecs.Position{TopicID: lifeA, Next: next}
 	return s.p
 }
 
@@ -122,7 +122,7 @@ func of(f *views.Freshness, p codecs.Position) seen {
 func TestStalenessIsTheAgeOfTheNewestEndReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{}
-		p := s.at(lifeA, 10, 20)
+		p := s.at(10, 20)
 		log := &fakeLog{topicID: lifeA, stable: []int64{10, 20}}
 		f := watch(t, log, s)
 		require.Equal(t, seen{0, 0, true}, of(f, p))
@@ -134,16 +134,16 @@ func TestStalenessIsTheAgeOfTheNewestEndReached(t *testing.T) {
 		log.set(func(l *fakeLog) { l.stable = []int64{10, 23}; l.visible = map[int32]int64{1: 23} })
 		pass(10 * interval)
 		require.Equal(t, seen{3, 10*interval + 50*time.Millisecond, true}, of(f, p), "one partition behind is behind")
-		require.Equal(t, seen{0, 50 * time.Millisecond, true}, of(f, s.at(lifeA, 10, 23)))
-		require.Equal(t, seen{0, 50 * time.Millisecond, true}, of(f, s.at(lifeA, 11, 40)), "beyond the end seen last")
-		require.Equal(t, seen{33, 0, false}, of(f, s.at(lifeA, 0, 0)), "older than all that was seen")
+		require.Equal(t, seen{0, 50 * time.Millisecond, true}, of(f, s.at(10, 23)))
+		require.Equal(t, seen{0, 50 * time.Millisecond, true}, of(f, s.at(11, 40)), "beyond the end seen last")
+		require.Equal(t, seen{33, 0, false}, of(f, s.at(0, 0)), "older than all that was seen")
 	})
 }
 
 func TestStalenessBeginsWhenTheQuestionIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{}
-		p := s.at(lifeA, 10)
+		p := s.at(10)
 		log := &fakeLog{topicID: lifeA, stable: []int64{10}, takes: 30 * time.Millisecond}
 		f := watch(t, log, s)
 		require.Equal(t, seen{-1, 0, false}, of(f, p), "nothing is known before the first answer")
@@ -156,7 +156,7 @@ func TestStalenessBeginsWhenTheQuestionIsSent(t *testing.T) {
 func TestStalenessGrowsWhileTheBrokersAreAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{}
-		p := s.at(lifeA, 10)
+		p := s.at(10)
 		log := &fakeLog{topicID: lifeA, stable: []int64{10}}
 		f := watch(t, log, s)
 		log.set(func(l *fakeLog) { l.down = true })
@@ -173,7 +173,7 @@ func TestStalenessGrowsWhileTheBrokersAreAbsent(t *testing.T) {
 func TestStalenessOfAStalledPositionStaysABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{}
-		p := s.at(lifeA, 100)
+		p := s.at(100)
 		log := &fakeLog{topicID: lifeA, stable: []int64{0}, visible: map[int32]int64{0: 1 << 40}}
 		f := watch(t, log, s)
 		var reached time.Time
@@ -199,7 +199,7 @@ func TestStalenessOfAStalledPositionStaysABound(t *testing.T) {
 func TestMarkersAtTheEndAreSettledByOneLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{}
-		p := s.at(lifeA, 10)
+		p := s.at(10)
 		log := &fakeLog{topicID: lifeA, stable: []int64{11}, visible: map[int32]int64{0: 10}}
 		f := watch(t, log, s)
 		require.Equal(t, seen{1, 0, false}, of(f, p), "it may still be on its way")
@@ -220,7 +220,7 @@ func TestMarkersAtTheEndAreSettledByOneLook(t *testing.T) {
 		pass(10 * interval)
 		require.Equal(t, seen{3, 10 * interval, true}, of(f, p), "what was settled stays settled, and gets older")
 		require.Equal(t, 3, log.lookups())
-		require.Equal(t, seen{0, 0, true}, of(f, s.at(lifeA, 13)), "the marker behind it is known already")
+		require.Equal(t, seen{0, 0, true}, of(f, s.at(13)), "the marker behind it is known already")
 		pass(2 * interval)
 		require.Equal(t, 3, log.lookups())
 	})
@@ -229,11 +229,11 @@ func TestMarkersAtTheEndAreSettledByOneLook(t *testing.T) {
 func TestAMovingPositionNeedsNoLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{}
-		s.at(lifeA, 0)
+		s.at(0)
 		log := &fakeLog{topicID: lifeA, stable: []int64{5}, visible: map[int32]int64{0: 1 << 40}}
 		f := watch(t, log, s)
 		for i := range int64(50) {
-			s.at(lifeA, 1+i)
+			s.at(1 + i)
 			log.set(func(l *fakeLog) { l.stable = []int64{6 + i} })
 			pass(interval)
 		}
@@ -245,7 +245,7 @@ func TestAMovingPositionNeedsNoLook(t *testing.T) {
 func TestALookThatFailsIsRepeatedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{}
-		p := s.at(lifeA, 10)
+		p := s.at(10)
 		log := &fakeLog{topicID: lifeA, stable: []int64{11}, lookFails: true}
 		f := watch(t, log, s)
 		pass(5 * time.Second)
@@ -261,7 +261,7 @@ func TestALookThatFailsIsRepeatedLater(t *testing.T) {
 func TestATopicCreatedAnewDoesNotMatchOldPositions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{}
-		p := s.at(lifeA, 10, 10)
+		p := s.at(10, 10)
 		log := &fakeLog{topicID: lifeA, stable: []int64{10, 10}}
 		f := watch(t, log, s)
 		log.set(func(l *fakeLog) { l.topicID = lifeB; l.stable = []int64{1, 2} })
@@ -276,7 +276,7 @@ func TestALogThatWasCutProvesNothingBeyondTheCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{}
 		log := &fakeLog{topicID: lifeA, stable: []int64{5}, visible: map[int32]int64{0: 10}}
-		s.at(lifeA, 5)
+		s.at(5)
 		f := watch(t, log, s)
 		log.set(func(l *fakeLog) { l.stable = []int64{10} })
 		pass(interval)
@@ -284,13 +284,22 @@ func TestALogThatWasCutProvesNothingBeyondTheCut(t *testing.T) {
 		pass(interval)
 		require.Equal(t, seen{0, 0, true}, of(f, codecs.Position{TopicID: lifeA, Next: []int64{7}}))
 		require.Equal(t, seen{2, 2 * interval, true}, of(f, codecs.Position{TopicID: lifeA, Next: []int64{5}}))
+
+		// What was settled is forgotten too: other records may be there now.
+		p := s.at(7)
+		log.set(func(l *fakeLog) { l.stable = []int64{9}; l.visible = map[int32]int64{0: 7} })
+		pass(2 * interval)
+		require.Equal(t, seen{0, 0, true}, of(f, p))
+		log.set(func(l *fakeLog) { l.stable = []int64{8}; l.visible = map[int32]int64{0: 8} })
+		pass(interval)
+		require.Equal(t, int64(1), of(f, p).lag)
 	})
 }
 
 func TestFreshnessSpeaksOfThePartitionsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &standing{}
-		s.at(lifeA, 10, 20)
+		s.at(10, 20)
 		log := &fakeLog{topicID: lifeA, stable: []int64{10, 90}, high: []int64{14, 90}, visible: map[int32]int64{1: 90}}
 		f := watch(t, log, s)
 		require.Equal(t, seen{0, 0, true}, of(f, codecs.Position{TopicID: lifeA, Next: []int64{10, -1}}))

@@ -191,7 +191,6 @@ func TestKafkaLogWaitsForABrokerThatIsAbsent(t *testing.T) {
 // TestReplicaFollowsTablesOnKafka reads tables written by transactions, as the
 // processors do it, and an input that ends in markers.
 func TestReplicaFollowsTablesOnKafka(t *testing.T) {
-	t.Parallel()
 	k := newKafka(t, 1)
 	id := k.create(t, "in", 2)
 	topics := processors.NewTopics("", "in")

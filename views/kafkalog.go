@@ -96,9 +96,6 @@ func (l *KafkaLog) VisibleEnd(ctx context.Context, partition int32, from, end in
 	if err != nil {
 		return 0, fmt.Errorf("asking for the start of %s/%d: %w", l.topic, partition, err)
 	}
-	if start >= end {
-		return from, nil
-	}
 	first := max(from, start)
 	visible, err := exactlyonce.VisibleEnd(ctx, l.client, l.topic, partition, first, end)
 	if err != nil {

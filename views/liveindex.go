@@ -92,7 +92,7 @@ func (x *liveIndex) apply(partition int32, rows []rowChange, progress *codecs.Pr
 			continue
 		}
 		standing := x.settings.Standing(change.row, p.at)
-		if standing.Closed || standing.Forgotten {
+		if standing.Closed {
 			continue
 		}
 		x.insert(p, &liveRow{

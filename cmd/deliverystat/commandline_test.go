@@ -27,8 +27,8 @@ func TestWrongUsageIsOneLineEach(t *testing.T) {
 		{"unknown command", "count", []string{
 			`unexpected argument count`,
 		}},
-		{"unknown flag", "serve --kafka-brokers=a:1 --alowed-lateness=1h", []string{
-			`unknown flag --alowed-lateness, did you mean "--allowed-lateness"?`,
+		{"unknown flag", "serve --kafka-brokers=a:1 --alowd-lateness=1h", []string{
+			`unknown flag --alowd-lateness, did you mean "--allowed-lateness"?`,
 		}},
 		{"unknown flags beside bad values", "serve --foo 1 --order-by=luck --bar", []string{
 			`unknown flag --foo`,
@@ -114,7 +114,7 @@ func TestHelpListsEveryFlag(t *testing.T) {
 		require.Equal(t, 0, got.code)
 		require.Empty(t, got.stderr)
 		text := strings.Join(strings.Fields(got.stdout), " ")
-		for _, flag := range strings.Fields(flags) {
+		for flag := range strings.FieldsSeq(flags) {
 			require.Regexp(t, "--"+regexp.QuoteMeta(flag)+`[ =]`, text, command)
 			require.Contains(t, text, config.EnvPrefix+strings.ToUpper(strings.ReplaceAll(flag, "-", "_")), command)
 		}

@@ -48,7 +48,7 @@ func (c *demoCommand) Check(problems *config.Problems) {
 func (c *demoCommand) run(ctx context.Context, p *process) error {
 	options := demo.Options{
 		Serve: c.Serve, Listen: c.Listen, Rate: c.Rate, Seed: uint64(c.Seed),
-		Out: p.stdout, Effective: p.parsed.Effective(), Build: serviceBuild(), Logger: quiet(p.logger),
+		Out: p.stdout, Effective: p.parsed.Effective(), Build: serviceBuild(), Logger: quiet(ctx, p.logger),
 	}
 	switch c.Events {
 	case "":
@@ -70,8 +70,8 @@ func (c *demoCommand) run(ctx context.Context, p *process) error {
 
 // quiet leaves out what only matters where something goes wrong, unless the
 // log is wanted in detail.
-func quiet(log *slog.Logger) *slog.Logger {
-	if log.Enabled(context.Background(), slog.LevelDebug) {
+func quiet(ctx context.Context, log *slog.Logger) *slog.Logger {
+	if log.Enabled(ctx, slog.LevelDebug) {
 		return log
 	}
 	return slog.New(warnings{log.Handler()})

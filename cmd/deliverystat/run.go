@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -19,8 +20,8 @@ import (
 type commands struct {
 	config.Common
 
-	Demo     demoCommand     `cmd:"" set:"http_address=127.0.0.1:8080" set:"admin_address=127.0.0.1:8081" help:"Everything in one process, with simulated deliveries or your own events."`
-	Serve    serveCommand    `cmd:"" set:"http_address=:8080" set:"admin_address=:8081" help:"Count the deliveries of a Kafka topic and answer over HTTP."`
+	Demo     demoCommand     `kong:"cmd,set='http_address=127.0.0.1:8080',set='admin_address=127.0.0.1:8081',help='Everything in one process, with simulated deliveries or your own events.'"`
+	Serve    serveCommand    `kong:"cmd,set='http_address=:8080',set='admin_address=:8081',help='Count the deliveries of a Kafka topic and answer over HTTP.'"`
 	Simulate simulateCommand `cmd:"" help:"Produce simulated delivery events, and the truth about them."`
 	Topics   topicsCommand   `cmd:"" help:"Create or check the topics that are needed."`
 	Verify   verifyCommand   `cmd:"" help:"Count again and compare."`
@@ -57,7 +58,7 @@ func run(ctx context.Context, p process) int {
 		for _, name := range parsed.UnknownVariables {
 			p.logger.Warn("unknown environment variable has no effect", "variable", name)
 		}
-		selected, ok := parsed.Context.Selected().Target.Addr().Interface().(command)
+		selected, ok := reflect.TypeAssert[command](parsed.Context.Selected().Target.Addr())
 		if !ok {
 			err = fmt.Errorf("command %s can not be run", parsed.Context.Command())
 		} else {
@@ -72,8 +73,7 @@ func report(w io.Writer, err error) int {
 	if err == nil {
 		return exit.OK
 	}
-	var usage *config.UsageError
-	if errors.As(err, &usage) {
+	if usage, ok := errors.AsType[*config.UsageError](err); ok {
 		for _, problem := range usage.Problems {
 			_, _ = fmt.Fprintln(w, "deliverystat: "+problem) // nobody is left to tell
 		}

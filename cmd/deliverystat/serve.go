@@ -29,7 +29,7 @@ func (c *serveCommand) run(ctx context.Context, p *process) error {
 	if err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	s, err := service.New(service.Options{
+	s, err := service.New(ctx, service.Options{
 		Serve: c.Serve, Instance: c.Instance, Listen: c.Listen,
 		Client: client, Effective: p.parsed.Effective(), Build: serviceBuild(), Logger: p.logger,
 	})

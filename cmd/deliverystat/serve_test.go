@@ -200,8 +200,10 @@ func TestATakenPortIsNamed(t *testing.T) {
 			taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 			require.NoError(t, err)
 			defer func() { require.NoError(t, taken.Close()) }()
-			args := []string{"serve", "--kafka-brokers=127.0.0.1:1", "--state-dir=" + t.TempDir(),
-				"--http-address=127.0.0.1:0", "--admin-address=127.0.0.1:0", "--" + flag + "=" + taken.Addr().String()}
+			args := []string{
+				"serve", "--kafka-brokers=127.0.0.1:1", "--state-dir=" + t.TempDir(),
+				"--http-address=127.0.0.1:0", "--admin-address=127.0.0.1:0", "--" + flag + "=" + taken.Addr().String(),
+			}
 
 			got := invoke(t, args...)
 
@@ -215,8 +217,6 @@ func TestATakenPortIsNamed(t *testing.T) {
 // ready, and can be stopped.
 func TestServeWaitsForABroker(t *testing.T) {
 	nobody, httpAddress, admin := freeAddress(t), freeAddress(t), freeAddress(t)
-	ctx := t.Context()
-	require.NoError(t, ctx.Err())
 	_, stop := background(t, "serve", "--kafka-brokers="+nobody, "--state-dir="+t.TempDir(), "--log-format=text",
 		"--http-address="+httpAddress, "--admin-address="+admin)
 	eventually(t, "alive", func() (string, bool) {
@@ -243,8 +243,10 @@ func TestAFirstStartOnAnotherPartitionerIsRefused(t *testing.T) {
 	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=4", "--replication-factor=1").code)
 	require.Equal(t, 0, invoke(t, "simulate", broker, "--events=300", "--deliveries=60", "--key-partitioner="+string(exactlyonce.CRC32)).code)
 	httpAddress, admin := freeAddress(t), freeAddress(t)
-	serve := []string{"serve", broker, "--allow-unsafe", "--state-dir=" + t.TempDir(), "--instance-id=one", "--session-timeout=6s",
-		"--http-address=" + httpAddress, "--admin-address=" + admin, "--log-level=error"}
+	serve := []string{
+		"serve", broker, "--allow-unsafe", "--state-dir=" + t.TempDir(), "--instance-id=one", "--session-timeout=6s",
+		"--http-address=" + httpAddress, "--admin-address=" + admin, "--log-level=error",
+	}
 
 	got := invoke(t, serve...)
 
@@ -263,8 +265,10 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 	broker := "--kafka-brokers=" + startBroker(t)
 	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=1", "--replication-factor=1").code)
 	httpAddress, admin, state := freeAddress(t), freeAddress(t), t.TempDir()
-	serve := []string{"serve", broker, "--allow-unsafe", "--state-dir=" + state, "--instance-id=one", "--session-timeout=6s",
-		"--http-address=" + httpAddress, "--admin-address=" + admin, "--log-level=error"}
+	serve := []string{
+		"serve", broker, "--allow-unsafe", "--state-dir=" + state, "--instance-id=one", "--session-timeout=6s",
+		"--http-address=" + httpAddress, "--admin-address=" + admin, "--log-level=error",
+	}
 	_, stop := background(t, serve...)
 	awaitReady(t, admin)
 	require.Equal(t, 0, stop().code)

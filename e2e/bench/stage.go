@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"deliverystat/e2e/broker"
@@ -15,7 +16,7 @@ import (
 )
 
 // partitions is how many partitions the input has.
-const partitions = "8"
+const partitions = 8
 
 // pollPause is how often a running process is looked at. It is the error of
 // the wall times.
@@ -28,6 +29,8 @@ type stage struct {
 	client  *kafka.Client
 	binary  replica.Binary
 	runs    int
+
+	profiles string // folder for CPU profiles, "" for none
 }
 
 func newStage(ctx context.Context) (*stage, error) {
@@ -86,7 +89,7 @@ func (s *stage) simulate(ctx context.Context, topic string, flags ...string) (tr
 		return truth{}, err
 	}
 	var t truth
-	b, err := os.ReadFile(path) //nolint:gosec // a file of our own
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return truth{}, fmt.Errorf("reading the truth: %w", err)
 	}
@@ -102,7 +105,7 @@ func (s *stage) install(ctx context.Context, topic string, flags ...string) (*re
 	s.runs++
 	prefix := fmt.Sprintf("r%d-", s.runs)
 	err := s.command(ctx, "topics", "create", "--topic-prefix="+prefix, "--events-topic="+topic,
-		"--partitions="+partitions, "--replication-factor=1", "--allow-unsafe")
+		"--partitions="+strconv.Itoa(partitions), "--replication-factor=1", "--allow-unsafe")
 	if err != nil {
 		return nil, "", err
 	}

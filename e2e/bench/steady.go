@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,7 +63,7 @@ func (s *stage) steady(ctx context.Context, r *results, probes, restarts int) er
 	if err := <-load; err != nil {
 		return err
 	}
-	if _, err := s.answerAtEnd(ctx, one, topic); err != nil {
+	if err := s.answerAtEnd(ctx, one, topic); err != nil {
 		return err
 	}
 	return s.command(ctx, "verify", "--topic-prefix="+prefix, "--events-topic="+topic, "--url=http://"+one.HTTP)
@@ -104,11 +105,7 @@ func (s *stage) probeOnce(ctx context.Context, r *replica.Replica, topic string,
 	if err != nil {
 		return 0, fmt.Errorf("encoding a probe: %w", err)
 	}
-	n, err := strconv.Atoi(partitions)
-	if err != nil {
-		return 0, fmt.Errorf("reading the number of partitions: %w", err)
-	}
-	partition := kafka.JavaPartition([]byte(id), int32(n)) //nolint:gosec // small
+	partition := kafka.JavaPartition([]byte(id), partitions)
 	began := time.Now()
 	offsets, err := s.client.Produce(ctx, kafka.Record{Topic: topic, Partition: partition, Key: []byte(id), Value: value})
 	if err != nil {
@@ -134,32 +131,26 @@ func (s *stage) restart(ctx context.Context, r *replica.Replica, topic string) (
 	if err := r.Start(); err != nil {
 		return 0, err
 	}
-	if _, err := s.answerAtEnd(ctx, r, topic); err != nil {
+	if err := s.answerAtEnd(ctx, r, topic); err != nil {
 		return 0, err
 	}
 	return time.Since(began), nil
 }
 
 // answerAtEnd waits for an answer that reflects the input as it is now.
-func (s *stage) answerAtEnd(ctx context.Context, r *replica.Replica, topic string) (replica.Counts, error) {
+func (s *stage) answerAtEnd(ctx context.Context, r *replica.Replica, topic string) error {
 	ends, err := s.client.Ends(ctx, topic, kafka.Committed)
 	if err != nil {
-		return replica.Counts{}, err
+		return err
 	}
-	query := "wait=1s&min_position="
+	position := make([]string, len(ends))
 	for p, end := range ends {
-		if p > 0 {
-			query += ","
-		}
-		query += fmt.Sprintf("%d:%d", p, end)
+		position[p] = fmt.Sprintf("%d:%d", p, end)
 	}
-	var counts replica.Counts
-	err = until(ctx, r.Process(), "the end of the input", func() (bool, error) {
-		var err error
-		counts, err = r.Counts(ctx, query)
+	return until(ctx, r.Process(), "the end of the input", func() (bool, error) {
+		_, err := r.Counts(ctx, "wait=1s&min_position="+strings.Join(position, ","))
 		return err == nil, nil
 	})
-	return counts, err
 }
 
 func sum(counts map[string]int64) (total int64) {

@@ -26,7 +26,7 @@ type measurement struct {
 func (s *stage) throughput(ctx context.Context, r *results, rounds int) error {
 	const topic = "throughput"
 	if err := s.command(ctx, "topics", "create", "--events-topic="+topic, "--topic-prefix=none-",
-		"--partitions="+partitions, "--replication-factor=1", "--allow-unsafe"); err != nil {
+		"--partitions="+strconv.Itoa(partitions), "--replication-factor=1", "--allow-unsafe"); err != nil {
 		return err
 	}
 	fmt.Printf("producing %d events\n", r.events)
@@ -75,7 +75,7 @@ func (s *stage) floor(ctx context.Context, topic string, _ truth) (measurement, 
 		return measurement{}, fmt.Errorf("waiting for the floor: %w", ctx.Err())
 	}
 	if p.ExitCode() != 0 {
-		b, _ := os.ReadFile(log) //nolint:gosec // a file of our own
+		b, _ := os.ReadFile(log)
 		return measurement{}, fmt.Errorf("running the floor: exit code %d\n%s", p.ExitCode(), b)
 	}
 	return measurement{Wall: time.Since(began), CPU: p.CPU(), PeakRSS: p.PeakRSS()}, nil
@@ -112,12 +112,16 @@ func (s *stage) serve(ctx context.Context, r *replica.Replica, exact func() (boo
 		return measurement{}, err
 	}
 	defer func() { _ = r.Kill() }()
+	finish := s.startProfile(ctx, r)
 	if err := until(ctx, r.Process(), "exact counts", exact); err != nil {
 		return measurement{}, err
 	}
 	wall := time.Since(began)
 	u, err := r.Process().Usage()
 	if err != nil {
+		return measurement{}, err
+	}
+	if err := finish(); err != nil {
 		return measurement{}, err
 	}
 	_, err = r.Stop()

@@ -13,9 +13,7 @@ import (
 	"deliverystat/e2e/kafka"
 )
 
-// A node that was killed and one that was shut down come back with what they
-// held, on the same address.
-func TestANodeComesBackWithItsData(t *testing.T) {
+func TestOneNode(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cluster, err := broker.Start(ctx, t.TempDir(), 1)
@@ -24,8 +22,16 @@ func TestANodeComesBackWithItsData(t *testing.T) {
 	client, err := kafka.Connect(cluster.Addresses())
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
+	t.Run("readers see committed records only", func(t *testing.T) { onlyCommittedRecordsAreRead(ctx, t, client) })
+	t.Run("it comes back with its data", func(t *testing.T) { comesBackWithItsData(ctx, t, cluster, client) })
+}
+
+// A node that was killed and one that was shut down come back with what they
+// held, on the same address.
+func comesBackWithItsData(ctx context.Context, t *testing.T, cluster *broker.Cluster, client *kafka.Client) {
+	t.Helper()
 	require.NoError(t, client.CreateTopics(ctx, kafka.Topic{Name: "events", Partitions: 2}))
-	_, err = client.Produce(ctx,
+	_, err := client.Produce(ctx,
 		kafka.Record{Topic: "events", Partition: 1, Key: []byte("a"), Value: []byte("1")},
 		kafka.Record{Topic: "events", Partition: 1, Key: []byte("b"), Value: nil})
 	require.NoError(t, err)
@@ -47,28 +53,21 @@ func TestANodeComesBackWithItsData(t *testing.T) {
 
 // What an aborted transaction wrote is never read, and a partition that ends
 // in a marker is read to its end.
-func TestOnlyCommittedRecordsAreRead(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	cluster, err := broker.Start(ctx, t.TempDir(), 1)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Close()) })
-	client, err := kafka.Connect(cluster.Addresses())
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	require.NoError(t, client.CreateTopics(ctx, kafka.Topic{Name: "events", Partitions: 1}))
+func onlyCommittedRecordsAreRead(ctx context.Context, t *testing.T, client *kafka.Client) {
+	t.Helper()
+	require.NoError(t, client.CreateTopics(ctx, kafka.Topic{Name: "transactions", Partitions: 1}))
 	record := func(v string) kafka.Record {
-		return kafka.Record{Topic: "events", Key: []byte("k"), Value: []byte(v), Headers: []kafka.Header{{Key: "h", Value: []byte(v)}}}
+		return kafka.Record{Topic: "transactions", Key: []byte("k"), Value: []byte(v), Headers: []kafka.Header{{Key: "h", Value: []byte(v)}}}
 	}
 	require.NoError(t, client.ProduceTransaction(ctx, "t", true, record("kept")))
 	require.NoError(t, client.ProduceTransaction(ctx, "t", false, record("dropped")))
 
-	read, err := client.ReadAll(ctx, "events")
+	read, err := client.ReadAll(ctx, "transactions")
 	require.NoError(t, err)
 	require.Len(t, read[0], 1)
 	require.Equal(t, []byte("kept"), read[0][0].Value)
 	require.Equal(t, []kafka.Header{{Key: "h", Value: []byte("kept")}}, read[0][0].Headers)
-	ends, err := client.Ends(ctx, "events", kafka.Committed)
+	ends, err := client.Ends(ctx, "transactions", kafka.Committed)
 	require.NoError(t, err)
 	require.Equal(t, []int64{4}, ends, "two records and two markers")
 }

@@ -204,7 +204,7 @@ func (c *Cluster) format(ctx context.Context, id int, cluster string) error {
 	if err := os.WriteFile(filepath.Join(n.conf(), "log4j2.properties"), []byte(log4j), 0o600); err != nil {
 		return fmt.Errorf("writing the log configuration of kafka node %d: %w", id, err)
 	}
-	cmd := exec.CommandContext(ctx, "java", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(c.jars, "*"), //nolint:gosec // a fixed command
+	cmd := exec.CommandContext(ctx, "java", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(c.jars, "*"),
 		"kafka.tools.StorageTool", "format", "-t", cluster, "-c", n.config())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("formatting kafka node %d: %w\n%s", id, err, out)

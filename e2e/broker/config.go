@@ -24,6 +24,8 @@ func (c *Cluster) properties(id int) string {
 		"controller.listener.names=CONTROLLER",
 		"inter.broker.listener.name=PLAINTEXT",
 		"log.dirs=" + n.data(),
+		// A killed node may only register again when its former session is over.
+		"broker.session.timeout.ms=6000",
 		// A typo in a topic name must show.
 		"auto.create.topics.enable=false",
 		// The first member of a group should not wait three seconds for others.

@@ -45,7 +45,7 @@ func Jars(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("writing pom.xml: %w", err)
 	}
 	lib := filepath.Join(work, "lib")
-	mvn := exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", pomFile, "dependency:copy-dependencies", "-DoutputDirectory="+lib) //nolint:gosec // a fixed command
+	mvn := exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", pomFile, "dependency:copy-dependencies", "-DoutputDirectory="+lib)
 	out, err := mvn.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("fetching the jars of kafka with maven: %w\n%s", err, out)
@@ -82,7 +82,7 @@ func CacheDir() (string, error) {
 }
 
 func lock(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a file of our own cache
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening lock %s: %w", path, err)
 	}

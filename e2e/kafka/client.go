@@ -48,7 +48,7 @@ func (c *Client) CreateTopics(ctx context.Context, topics ...Topic) error {
 		rt.Topic, rt.NumPartitions, rt.ReplicationFactor = t.Name, t.Partitions, 1
 		for k, v := range t.Configs {
 			rc := kmsg.NewCreateTopicsRequestTopicConfig()
-			rc.Name, rc.Value = k, kmsg.StringPtr(v)
+			rc.Name, rc.Value = k, new(v)
 			rt.Configs = append(rt.Configs, rc)
 		}
 		req.Topics = append(req.Topics, rt)
@@ -70,7 +70,7 @@ func (c *Client) CreateTopics(ctx context.Context, topics ...Topic) error {
 func (c *Client) Partitions(ctx context.Context, topic string) (int32, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	rt := kmsg.NewMetadataRequestTopic()
-	rt.Topic = kmsg.StringPtr(topic)
+	rt.Topic = new(topic)
 	req.Topics = append(req.Topics, rt)
 	resp, err := req.RequestWith(ctx, c.kgo)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Client) Partitions(ctx context.Context, topic string) (int32, error) {
 	if err := kerr.ErrorForCode(resp.Topics[0].ErrorCode); err != nil {
 		return 0, fmt.Errorf("describing topic %s: %w", topic, err)
 	}
-	return int32(len(resp.Topics[0].Partitions)), nil //nolint:gosec // small
+	return int32(len(resp.Topics[0].Partitions)), nil
 }
 
 // Isolation says which end of a partition is meant.

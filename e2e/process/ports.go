@@ -28,7 +28,7 @@ func FreePorts(n int) ([]int, error) {
 		if len(ports) == n {
 			return ports, nil
 		}
-		port := firstPort + rand.IntN(lastPort-firstPort)              //nolint:gosec // no secret
+		port := firstPort + rand.IntN(lastPort-firstPort)
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)) //nolint:noctx // returns at once
 		if err != nil {
 			continue

@@ -34,7 +34,7 @@ func (r *Replica) get(ctx context.Context, host, path string) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("asking replica %s for %s: %w", r.Name, path, err)
 	}
-	resp, err := r.client.Do(req) //nolint:gosec // loopback
+	resp, err := r.client.Do(req)
 	if err != nil {
 		return Answer{}, fmt.Errorf("asking replica %s for %s: %w", r.Name, path, err)
 	}
@@ -109,13 +109,26 @@ func (r *Replica) getJSON(ctx context.Context, path, query string, into any) err
 	return nil
 }
 
-// Delivery is the body of GET /v1/deliveries/{id}, as far as tests look at it.
+// Delivery is the body of GET /v1/deliveries/{id}. Times are in RFC 3339.
 type Delivery struct {
-	DeliveryID string `json:"delivery_id"`
-	Status     string `json:"status"`
-	RawStatus  string `json:"raw_status"`
-	OccurredAt string `json:"occurred_at"`
-	Closed     bool   `json:"closed"`
+	DeliveryID string            `json:"delivery_id"`
+	Status     string            `json:"status"`
+	RawStatus  string            `json:"raw_status"`
+	OccurredAt string            `json:"occurred_at"`
+	Since      string            `json:"since"`
+	Timeline   []StatusTimes     `json:"timeline"`
+	OrderID    string            `json:"order_id"`
+	StoreID    string            `json:"store_id"`
+	Dimensions map[string]string `json:"dimensions"`
+	Closed     bool              `json:"closed"`
+	ClosedAt   *string           `json:"closed_at"` // nil while live
+}
+
+// StatusTimes says when a delivery was first and last said to have a status.
+type StatusTimes struct {
+	Status string `json:"status"`
+	First  string `json:"first"`
+	Last   string `json:"last"`
 }
 
 // Delivery asks for one delivery by its escaped ID.
@@ -177,4 +190,29 @@ func (m Metrics) By(metric, label string) map[string]int64 {
 		}
 	}
 	return out
+}
+
+// Owned returns how many partitions of a group the replica owns and has
+// recovered.
+func (r *Replica) Owned(ctx context.Context, group string) (int, error) {
+	a, err := r.GetAdmin(ctx, "/partitions")
+	if err != nil {
+		return 0, err
+	}
+	var body struct {
+		Partitions []struct {
+			Group string `json:"group"`
+			State string `json:"state"`
+		} `json:"partitions"`
+	}
+	if err := json.Unmarshal(a.Body, &body); err != nil {
+		return 0, fmt.Errorf("reading the partitions of replica %s: %w: %s", r.Name, err, a.Body)
+	}
+	n := 0
+	for _, p := range body.Partitions {
+		if p.Group == group && p.State == "running" {
+			n++
+		}
+	}
+	return n, nil
 }

@@ -23,6 +23,7 @@ type Options struct {
 	Name    string   // --instance-id, and the name of its folder in Dir
 	Dir     string   // holds the state and the log
 	Flags   []string // further flags of serve
+	Env     []string // added to the environment of this program
 }
 
 // Replica is one `deliverystat serve`. It keeps its addresses, name and disk
@@ -63,7 +64,7 @@ func (r *Replica) Start() error {
 		"--state-dir=" + r.stateDir(), "--http-address=" + r.HTTP, "--admin-address=" + r.Admin,
 		"--log-format=json",
 	}
-	p, err := process.Start(r.LogFile(), nil, append(argv, o.Flags...)...)
+	p, err := process.Start(r.LogFile(), o.Env, append(argv, o.Flags...)...)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func TestARecountIsOfTheTargetPosition(t *testing.T) {
 			"region=seoul": {"DELIVERED": {Closed: 1}},
 		},
 	} {
-		t.Run(fmt.Sprint(target), func(t *testing.T) {
+		t.Run(strconv.FormatInt(target, 10), func(t *testing.T) {
 			f := fold(t, target, log)
 
 			require.True(t, f.Done())

@@ -63,7 +63,7 @@ func paths(l *codecs.Lifecycle) ([][]codecs.Status, error) {
 	var all [][]codecs.Status
 	for _, j := range journeys {
 		var path []codecs.Status
-		for _, name := range strings.Fields(j.path) {
+		for name := range strings.FieldsSeq(j.path) {
 			s, known := l.Lookup(name)
 			if !known {
 				return nil, fmt.Errorf("simulating status %s: not in the lifecycle", name)

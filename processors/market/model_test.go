@@ -138,21 +138,25 @@ func TestModelBySentence(t *testing.T) {
 	}
 
 	t.Run("the row is the maximum", func(t *testing.T) {
+		t.Parallel()
 		m := read(rules, event("CREATED", 0), event("PICKED_UP", 2), event("ASSIGNED", 1))
 		require.Equal(t, status("PICKED_UP"), m.Rows()["d"].Status)
 		require.Equal(t, market.Stale, m.Verdicts[3].Result)
 	})
 	t.Run("rank decides ties", func(t *testing.T) {
+		t.Parallel()
 		m := read(rules, event("ASSIGNED", 1), event("CREATED", 1))
 		require.Equal(t, status("ASSIGNED"), m.Rows()["d"].Status)
 	})
 	t.Run("terminal skew lets a completion win", func(t *testing.T) {
+		t.Parallel()
 		skewed := rules
 		skewed.TerminalSkew = 3 * time.Second
 		m := read(skewed, event("DELIVERED", 1), event("DELIVERING", 3))
 		require.Equal(t, status("DELIVERED"), m.Rows()["d"].Status)
 	})
 	t.Run("a completion is forgotten after the lateness, to the nanosecond", func(t *testing.T) {
+		t.Parallel()
 		m := read(rules, event("DELIVERED", 0), of("other", event("CREATED", 10)))
 		require.Len(t, m.Rows(), 2)
 		require.Equal(t, int64(codecs.None), m.Horizon)
@@ -165,6 +169,7 @@ func TestModelBySentence(t *testing.T) {
 			m.Apply(market.Entry{Timestamp: second(11), Event: event("DELIVERED", 0)}))
 	})
 	t.Run("nothing is forgotten before the records span the lateness", func(t *testing.T) {
+		t.Parallel()
 		m := market.NewModel(rules)
 		for _, e := range []*codecs.Event{event("DELIVERED", 0), of("other", event("CREATED", 60))} {
 			m.Apply(market.Entry{Timestamp: second(60), Event: e})
@@ -174,12 +179,14 @@ func TestModelBySentence(t *testing.T) {
 		require.Len(t, m.Rows(), 1)
 	})
 	t.Run("a known delivery is judged by the horizon at its beginning", func(t *testing.T) {
+		t.Parallel()
 		m := read(rules, event("CREATED", 0), of("other", event("DELIVERED", 5)), of("other still", event("CREATED", 16)))
 		require.Equal(t, second(5), m.Horizon)
 		require.Equal(t, market.Stale, m.Apply(market.Entry{Timestamp: second(16), Event: event("CREATED", -1)}).Result)
 		require.Equal(t, codecs.TooLate, m.Apply(market.Entry{Timestamp: second(16), Event: of("unknown", event("CREATED", 5))}).Reason)
 	})
 	t.Run("an abandoned delivery is closed at its last event and re-opened by the next", func(t *testing.T) {
+		t.Parallel()
 		m := read(rules, event("ASSIGNED", 0), of("other", event("CREATED", 61)))
 		d := m.Rows()["d"]
 		require.Equal(t, l.Abandoned(), d.Status)
@@ -192,12 +199,14 @@ func TestModelBySentence(t *testing.T) {
 		require.False(t, m.Rows()["d"].Closed)
 	})
 	t.Run("since is the first time of the status unless another came between", func(t *testing.T) {
+		t.Parallel()
 		m := read(rules, event("ASSIGNED", 1), event("ASSIGNED", 5))
 		require.Equal(t, second(1), m.Rows()["d"].Since)
 		m.Apply(market.Entry{Timestamp: second(6), Event: event("CREATED", 3)})
 		require.Equal(t, second(5), m.Rows()["d"].Since)
 	})
 	t.Run("each attribute is from the greatest event that carries it", func(t *testing.T) {
+		t.Parallel()
 		older, newer := event("CREATED", 1), event("ASSIGNED", 2)
 		older.Attributes = [codecs.NumAttributes]string{codecs.Region: "seoul", codecs.OrderID: "o"}
 		newer.Attributes = [codecs.NumAttributes]string{codecs.Region: "busan"}
@@ -205,6 +214,7 @@ func TestModelBySentence(t *testing.T) {
 		require.Equal(t, [codecs.NumAttributes]string{codecs.Region: "busan", codecs.OrderID: "o"}, m.Rows()["d"].Attributes)
 	})
 	t.Run("times that can not be are refused", func(t *testing.T) {
+		t.Parallel()
 		m := market.NewModel(rules)
 		early := event("CREATED", 0)
 		early.OccurredAt = time.Date(2014, 12, 31, 23, 59, 59, 0, time.UTC).UnixNano()

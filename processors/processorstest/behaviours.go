@@ -1,6 +1,7 @@
 package processorstest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,9 +62,12 @@ func (s *suite) read(t testing.TB) []Reading {
 func (s *suite) checkReadings(t testing.TB, readings []Reading) {
 	t.Helper()
 	w := s.truth(t)
+	positions := map[string]bool{}
 	for _, r := range readings {
 		s.checkReading(t, w, 0, "", r)
+		positions[fmt.Sprint(r.Next)] = true
 	}
+	t.Logf("%d answers at %d positions", len(readings), len(positions))
 }
 
 // forgotten: a late event of a forgotten delivery does not bring it back.

@@ -1,7 +1,6 @@
 package processorstest
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -225,6 +224,6 @@ func Market(t testing.TB, seed uint64, n int) []Record {
 		}
 		records = append(records, Record{Key: r.Key, Value: r.Value, Timestamp: at})
 	}
-	require.Len(t, records, n, fmt.Sprintf("records of market %d", seed))
+	require.Len(t, records, n, "records of market %d", seed)
 	return records
 }

@@ -68,7 +68,7 @@ func (i *ideal) DeadLetters(testing.TB) map[codecs.Reason]int {
 
 func (i *ideal) Crash(testing.TB, int, bool) {}
 func (i *ideal) Rebalance(testing.TB)        {}
-func (i *ideal) RestartBroker(tb testing.TB) {}
+func (i *ideal) RestartBroker(testing.TB)    {}
 
 func TestSuiteAcceptsTheModel(t *testing.T) {
 	t.Parallel()

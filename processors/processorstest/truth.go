@@ -62,8 +62,8 @@ func Partition(key []byte, n int32) int32 {
 		k := binary.LittleEndian.Uint32(key) * m
 		h = h*m ^ (k^k>>24)*m
 	}
-	for i := len(key) - 1; i >= 0; i-- {
-		h ^= uint32(key[i]) << (8 * i)
+	for i, b := range key {
+		h ^= uint32(b) << (8 * i)
 	}
 	if len(key) > 0 {
 		h *= m

@@ -38,7 +38,7 @@ func (c collecting) Decode(ctx *kong.DecodeContext, target reflect.Value) error 
 }
 
 func values(v reflect.Value) []string {
-	if list, ok := v.Interface().([]string); ok {
+	if list, ok := reflect.TypeAssert[[]string](v); ok {
 		return list
 	}
 	return []string{v.String()}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -119,7 +120,7 @@ func (p *parse) parse(grammar any, args []string, in Invocation, options []kong.
 }
 
 func (p *parse) finish(ctx *kong.Context, unknown []string) (*Parsed, error) {
-	if checker, ok := ctx.Selected().Target.Addr().Interface().(Checker); ok {
+	if checker, ok := reflect.TypeAssert[Checker](ctx.Selected().Target.Addr()); ok {
 		checker.Check(&p.problems)
 	}
 	if lines := slices.Concat(unknown, p.problems.lines); len(lines) > 0 {
@@ -229,7 +230,7 @@ func (p *Parsed) Effective() map[string]string {
 		if flag.Name == "help" {
 			continue
 		}
-		if list, ok := flag.Target.Interface().([]string); ok {
+		if list, ok := reflect.TypeAssert[[]string](flag.Target); ok {
 			effective[flag.Name] = strings.Join(list, ",")
 			continue
 		}

@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	o.AllowUnsafe = true // one broker, in memory
-	s, err := service.New(service.Options{
+	s, err := service.New(ctx, service.Options{
 		Serve: o.Serve, Instance: config.Instance{InstanceID: instance, StateDir: dir}, Listen: o.Listen,
 		Client: client, Effective: o.Effective, Build: o.Build, Logger: o.Logger,
 	})

@@ -107,7 +107,7 @@ func (s *Service) checkKeys(ctx context.Context, cluster *kafka.Cluster, partiti
 	if !contradicts {
 		return nil
 	}
-	advice := fmt.Sprintf("no known hash puts them there: republish them by delivery ID with --sources=%s", s.topics.Events)
+	advice := "no known hash puts them there: republish them by delivery ID with --sources=" + s.topics.Events
 	if better != "" {
 		advice = "--key-partitioner=" + string(better) + " would match"
 	}

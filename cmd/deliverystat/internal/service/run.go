@@ -20,9 +20,10 @@ type part struct {
 	err    error         // valid then
 }
 
-// start runs f as a part. fail is called at once if it ends with an error.
-func start(name string, fail func(), f func(context.Context) error) *part {
-	ctx, cancel := context.WithCancel(context.Background())
+// start runs f as a part. It does not end with ctx, for parts are stopped in
+// order. fail is called at once if it ends with an error.
+func start(ctx context.Context, name string, fail func(), f func(context.Context) error) *part {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p := &part{name: name, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
@@ -54,13 +55,13 @@ func (s *Service) Run(ctx context.Context) error {
 		"http_address", s.HTTPAddress(), "admin_address", s.AdminAddress())
 	ctx, fail := context.WithCancel(ctx)
 	defer fail()
-	p := parts{admin: start("admin server", fail, serve(s.adminServer, s.adminListener, adminGrace))}
+	p := parts{admin: start(ctx, "admin server", fail, serve(s.adminServer, s.adminListener, adminGrace))}
 	if s.httpServer != nil {
-		p.api = start("api", fail, serve(s.httpServer, s.httpListener, apiGrace))
+		p.api = start(ctx, "api", fail, serve(s.httpServer, s.httpListener, apiGrace))
 	}
 	partitions, err := s.prepare(ctx)
 	if err == nil {
-		err = s.startParts(&p, partitions, fail)
+		err = s.startParts(ctx, &p, partitions, fail)
 	}
 	if err == nil {
 		s.started.Store(true)
@@ -77,9 +78,9 @@ type parts struct {
 	views, working []*part
 }
 
-func (s *Service) startParts(p *parts, partitions int32, fail func()) error {
+func (s *Service) startParts(ctx context.Context, p *parts, partitions int32, fail func()) error {
 	if s.views != nil {
-		p.views = append(p.views, start("views", fail, s.views.Run))
+		p.views = append(p.views, start(ctx, "views", fail, s.views.Run))
 	}
 	if !s.o.Has(config.RoleProcessors) {
 		return nil
@@ -88,7 +89,7 @@ func (s *Service) startParts(p *parts, partitions int32, fail func()) error {
 		return err
 	}
 	for group, runtime := range s.groups() {
-		p.working = append(p.working, start("processor "+group, fail, func(ctx context.Context) error {
+		p.working = append(p.working, start(ctx, "processor "+group, fail, func(ctx context.Context) error {
 			if err := runtime.Run(ctx); err != nil {
 				return s.explain(group, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -48,8 +49,9 @@ type Service struct {
 	runtimes map[string]*exactlyonce.Runtime // by group
 }
 
-// New wires a service and occupies its addresses. It talks to nobody.
-func New(o Options) (*Service, error) {
+// New wires a service and occupies its addresses. It talks to nobody. ctx bounds
+// the look-up of host names.
+func New(ctx context.Context, o Options) (*Service, error) {
 	s := &Service{
 		o: o, log: o.Logger, topics: o.Topics(), settings: o.Settings(o.Lifecycle()),
 		registry: prometheus.NewRegistry(), runtimes: map[string]*exactlyonce.Runtime{},
@@ -62,7 +64,7 @@ func New(o Options) (*Service, error) {
 	if err := s.readers(); err != nil {
 		return nil, err
 	}
-	if err := s.listen(); err != nil {
+	if err := s.listen(ctx); err != nil {
 		return nil, exit.With(exit.Usage, errors.Join(err, s.close()))
 	}
 	return s, nil
@@ -161,11 +163,7 @@ func (s *Service) prepareProcessors(partitions int32) error {
 func (s *Service) groups() map[string]*exactlyonce.Runtime {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	groups := make(map[string]*exactlyonce.Runtime, len(s.runtimes))
-	for group, r := range s.runtimes {
-		groups[group] = r
-	}
-	return groups
+	return maps.Clone(s.runtimes)
 }
 
 // explain gives an error of a processor its exit code and a way out.
@@ -183,9 +181,9 @@ func (s *Service) explain(group string, err error) error {
 }
 
 // listen occupies the addresses, so that a taken one is known at once.
-func (s *Service) listen() (err error) {
+func (s *Service) listen(ctx context.Context) (err error) {
 	open := func(flag, address string) (net.Listener, error) {
-		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
 			return nil, fmt.Errorf("--%s: %w", flag, err)
 		}

@@ -30,18 +30,17 @@ func Produce(ctx context.Context, m *market.Market, to *Producer, rate float64) 
 // ends.
 func ProduceLive(ctx context.Context, m *market.Live, to *Producer, rate float64) error {
 	pace := NewPace(rate)
-	for {
-		if err := pace.Wait(ctx); err != nil {
-			return nil //nolint:nilerr // that is how it ends
+	for ctx.Err() == nil {
+		err := pace.Wait(ctx)
+		if err == nil {
+			r := m.Next(time.Now())
+			err = to.Send(ctx, Record{Key: []byte(r.Key), Value: r.Value})
 		}
-		r := m.Next(time.Now())
-		if err := to.Send(ctx, Record{Key: []byte(r.Key), Value: r.Value}); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // Progress shows on one line of a terminal how many of total records are sent,

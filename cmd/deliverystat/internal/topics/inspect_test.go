@@ -13,8 +13,9 @@ import (
 
 var window = topics.Window{Lateness: 24 * time.Hour, AbandonAfter: 168 * time.Hour}
 
-// asCreated are the topics of a deployment as Create makes them.
-func asCreated(partitions int32, factor int16) ([]topics.Spec, map[string]topics.Topic) {
+// asCreated are the topics of a deployment of 8 partitions as Create makes them.
+func asCreated() ([]topics.Spec, map[string]topics.Topic) {
+	const partitions, factor = 8, 3
 	specs := topics.Specs(processors.NewTopics("", ""), window, factor)
 	existing := map[string]topics.Topic{}
 	for _, s := range specs {
@@ -28,7 +29,7 @@ func asCreated(partitions int32, factor int16) ([]topics.Spec, map[string]topics
 }
 
 func TestTopicsAsCreatedAreRight(t *testing.T) {
-	specs, existing := asCreated(8, 3)
+	specs, existing := asCreated()
 
 	require.Empty(t, topics.Inspect(specs, existing, window))
 }
@@ -62,7 +63,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		{events, set("retention.ms", "604800000"), topics.Warning, "has retention.ms=604800000, less than --abandon-after + --allowed-lateness (691200000): tables can not be rebuilt from it exactly"},
 	} {
 		t.Run(test.topic+" "+test.text, func(t *testing.T) {
-			specs, existing := asCreated(8, 3)
+			specs, existing := asCreated()
 			topic := existing[test.topic]
 			test.change(&topic)
 			existing[test.topic] = topic
@@ -74,7 +75,7 @@ func TestEachFaultIsFound(t *testing.T) {
 }
 
 func TestWhatIsNoFault(t *testing.T) {
-	specs, existing := asCreated(8, 3)
+	specs, existing := asCreated()
 	// Any number of dead letter partitions will do, and the topics of features
 	// to come may be absent. A broker's clock bounds timestamps by itself, and
 	// an input without end can be read from its beginning.
@@ -92,7 +93,7 @@ func TestWhatIsNoFault(t *testing.T) {
 }
 
 func TestMissingTopics(t *testing.T) {
-	specs, _ := asCreated(8, 3)
+	specs, _ := asCreated()
 
 	findings := topics.Inspect(specs, nil, window)
 
