@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/pprof" //nolint:gosec // its handlers are mounted on the admin address only; nothing serves the default mux
+	"net/http/pprof"
 	"strings"
 
 	"github.com/go-chi/chi/v5"

@@ -50,7 +50,7 @@ func TestAnswersAreOfOnePositionWhileSnapshotsAreSwapped(t *testing.T) {
 			path := []string{"/v1/counts", "/v1/counts?by=region", "/v1/counts?region=a", "/v1/counts/CREATED"}[i%4]
 			for range reads {
 				recorder := httptest.NewRecorder()
-				a.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil)) //nolint:noctx // the handler is called directly
+				a.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
 				var got struct {
 					Counts, Closed map[string]int64
 					Live, Count    int64

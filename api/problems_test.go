@@ -141,7 +141,7 @@ func TestLoadIsShed(t *testing.T) {
 	w.options.Counts = &blockingCounts{w.counts, entered, held}
 	a := w.api(t)
 	done := make(chan *answer)
-	go func() { done <- get(t, a, "/v1/counts") }()
+	go func() { done <- get(t, a, "/v1/counts") }() //nolint:testifylint // the test waits for it
 	<-entered
 	overloaded := get(t, a, "/v1/deliveries/D-1")
 	requireProblem(t, overloaded, "overloaded")

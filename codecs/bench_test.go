@@ -6,7 +6,7 @@ import (
 	"deliverystat/codecs"
 )
 
-func benchmarkRow(l *codecs.Lifecycle) *codecs.Row {
+func benchmarkRow(_ *codecs.Lifecycle) *codecs.Row {
 	row := &codecs.Row{
 		Winner: codecs.OrderKey{
 			OccurredAt: 1_796_000_400_123_456_000, Status: 4, Sequence: 4,

@@ -67,7 +67,8 @@ func TestEnvelopeAndHeadersAddWhatThePayloadDoesNotSay(t *testing.T) {
 			func(e *codecs.Event) { later(e); e.Sequence, e.Sequenced = 6, true },
 		},
 		{
-			"all in headers", bare, []string{"id", "e-1", "occurredAt", "1773453702123457", "sequence", "6"},
+			"all in headers", bare,
+			[]string{"id", "e-1", "occurredAt", "1773453702123457", "sequence", "6"},
 			func(e *codecs.Event) {
 				later(e)
 				e.Sequence, e.Sequenced = 6, true
@@ -75,7 +76,8 @@ func TestEnvelopeAndHeadersAddWhatThePayloadDoesNotSay(t *testing.T) {
 			},
 		},
 		{
-			"headers as JSON", bare, []string{"id", `"e-1"`, "occurredAt", `{"schema":{"type":"int64"},"payload":1773453702123457}`, "sequence", `{"schema":{"type":"int64"},"payload":-6}`},
+			"headers as JSON", bare,
+			[]string{"id", `"e-1"`, "occurredAt", `{"schema":{"type":"int64"},"payload":1773453702123457}`, "sequence", `{"schema":{"type":"int64"},"payload":-6}`},
 			func(e *codecs.Event) {
 				later(e)
 				e.Sequence, e.Sequenced = -6, true
@@ -83,7 +85,8 @@ func TestEnvelopeAndHeadersAddWhatThePayloadDoesNotSay(t *testing.T) {
 			},
 		},
 		{
-			"time with zone in a header", bare, []string{"id", "e-1", "occurredAt", "2026-03-14T11:01:42.123457+09:00"},
+			"time with zone in a header", bare,
+			[]string{"id", "e-1", "occurredAt", "2026-03-14T11:01:42.123457+09:00"},
 			func(e *codecs.Event) { later(e); e.Attributes = [codecs.NumAttributes]string{} },
 		},
 		{

@@ -82,8 +82,7 @@ func unknownOffsets(next []int64, n int) []int64 {
 func parseDigits(s string, bits int) (int64, error) {
 	v, err := strconv.ParseUint(s, 10, bits)
 	if err != nil {
-		var syntax *strconv.NumError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*strconv.NumError](err); ok {
 			err = syntax.Err
 		}
 		return 0, err

@@ -14,7 +14,10 @@ import (
 )
 
 // Two processes on a real Kafka behave as the model says. The behaviour that
-// stops the broker has one of its own.
+// stops the broker has one of its own. It is stopped in good order: one that is
+// killed may forget, when it starts again, to write the markers of open
+// transactions (KAFKA-20734). They stay open then until an operator ends them,
+// which no service can heal.
 func TestBehaviour(t *testing.T) {
 	processorstest.Run(t, func(t *testing.T, rules market.Rules) processorstest.Harness {
 		config := harness.Config{Binary: binary, Brokers: shared.Addresses(), Partitions: 4, Replicas: 2}
@@ -23,7 +26,7 @@ func TestBehaviour(t *testing.T) {
 			config.Brokers = cluster.Addresses()
 			config.RestartBroker = func(tb testing.TB) {
 				tb.Helper()
-				require.NoError(tb, cluster.KillNode(1))
+				require.NoError(tb, cluster.StopNode(1))
 				require.NoError(tb, cluster.StartNode(1))
 				require.NoError(tb, cluster.WaitReady(tb.Context()))
 			}

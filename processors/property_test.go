@@ -137,7 +137,7 @@ func expectations(t failer, f *firstStage) []expectation {
 }
 
 // entryOf is a record as the model reads it.
-func entryOf(t failer, f *firstStage, rec fakeRecord) market.Entry {
+func entryOf(_ failer, f *firstStage, rec fakeRecord) market.Entry {
 	var d codecs.Decoded
 	f.cfg.Decoder.Decode(&codecs.Record{Key: rec.key, Value: rec.value, Timestamp: rec.timestamp.UnixNano()}, &d)
 	e := market.Entry{Timestamp: rec.timestamp.UnixNano()}

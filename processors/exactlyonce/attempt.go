@@ -113,11 +113,10 @@ func (a *Attempt) recoveryEnd(topic string, partition int32, oldest, hwm int64) 
 	st := a.stores.get(topic, partition)
 	// Rows that the store has already may be gone from the log.
 	from := max(oldest, st.offset()+1)
-	fenced := time.Time{}
+	p := a.patience()
 	t := tail{client: a.cluster, topic: topic, partition: partition, blocked: func(since time.Time) {
-		if time.Since(since) > a.cfg.FenceAfter && time.Since(fenced) > a.cfg.FenceAfter {
-			fenced = time.Now()
-			a.fencePartitionHolders(topic, partition)
+		if act, tell := p.after(time.Since(since)); act {
+			a.fencePartitionHolders(topic, partition, tell)
 		}
 	}}
 	end, err := t.visibleEnd(ctx, from, hwm)

@@ -30,8 +30,8 @@ func isPermanent(err error) bool {
 
 // recordTooLargeError is a mistake of the State.
 type recordTooLargeError struct {
-	topic, key string
-	size       int
+	topic string
+	size  int
 }
 
 func (e *recordTooLargeError) Error() string {

@@ -13,9 +13,38 @@ import (
 // owner of the partition may end it earlier: the old generation can no longer
 // add its offsets to it, so it can never commit.
 
+// patience says when to act on what has been in our way for a while, and when
+// to tell of it as well: acting has not helped then. A transaction whose markers
+// the brokers have lost, for one, is open for ever, and only an operator can
+// end it.
+type patience struct {
+	every time.Duration
+	next  time.Duration
+}
+
+// tellAfter is how many waits have been in vain when we begin to tell.
+const tellAfter = 5
+
+func (a *Attempt) patience() *patience {
+	return &patience{every: a.cfg.FenceAfter, next: a.cfg.FenceAfter}
+}
+
+// after says what to do when it has lasted so long.
+func (p *patience) after(waited time.Duration) (act, tell bool) {
+	if waited <= p.next {
+		return false, false
+	}
+	if tell = waited > tellAfter*p.every; tell {
+		p.next = waited + tellAfter*p.every
+	} else {
+		p.next = waited + p.every
+	}
+	return true, tell
+}
+
 // fencePartitionHolders aborts the open transactions of this group that hold a
-// table partition which we now own.
-func (a *Attempt) fencePartitionHolders(topic string, partition int32) {
+// table partition which we now own. If tell, it says which ones these are.
+func (a *Attempt) fencePartitionHolders(topic string, partition int32, tell bool) {
 	admin, err := a.transactionAdmin()
 	if err != nil {
 		a.cfg.Logger.Warn("looking for open transactions", "topic", topic, "partition", partition, "err", err)
@@ -28,8 +57,13 @@ func (a *Attempt) fencePartitionHolders(topic string, partition int32) {
 	}
 	var ids []int64
 	for _, active := range found[topic][partition].ActiveProducers {
-		if active.CurrentTxnStartOffset >= 0 {
-			ids = append(ids, active.ProducerID)
+		if active.CurrentTxnStartOffset < 0 {
+			continue
+		}
+		ids = append(ids, active.ProducerID)
+		if tell {
+			a.cfg.Logger.Warn("recovery waits for the end of an open transaction", "topic", topic, "partition", partition,
+				"producer_id", active.ProducerID, "start_offset", active.CurrentTxnStartOffset)
 		}
 	}
 	if len(ids) > 0 {
@@ -39,7 +73,10 @@ func (a *Attempt) fencePartitionHolders(topic string, partition int32) {
 
 // fenceOffsetHolders aborts open transactions of this group while the offsets
 // pending in them keep us from joining.
-func (a *Attempt) fenceOffsetHolders() {
+func (a *Attempt) fenceOffsetHolders(tell bool) {
+	if tell {
+		a.cfg.Logger.Warn("joining the group waits for the end of an open transaction that holds its offsets")
+	}
 	admin, err := a.transactionAdmin()
 	if err != nil {
 		a.cfg.Logger.Warn("looking for open transactions", "err", err)

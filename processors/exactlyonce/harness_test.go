@@ -46,8 +46,7 @@ type ledger struct {
 	next      int64
 	total     int
 	started   bool
-	committed int // epochs
-	lost      int64
+	committed int          // epochs
 	starts    chan<- Input // may be nil
 }
 
@@ -270,7 +269,7 @@ func newWorld(t *testing.T, brokers []string) *world {
 	t.Cleanup(w.client.Close)
 	w.create(t, w.Input, partitions, nil)
 	w.create(t, w.Totals, 1, nil)
-	w.create(t, w.table(), partitions, map[string]*string{"cleanup.policy": kadm.StringPtr("compact")})
+	w.create(t, w.table(), partitions, map[string]*string{"cleanup.policy": new("compact")})
 	return w
 }
 

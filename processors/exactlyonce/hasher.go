@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"hash/fnv"
+	"slices"
 
 	"github.com/IBM/sarama"
 )
@@ -24,10 +25,8 @@ func Hashers() []Hasher { return []Hasher{Murmur2, CRC32, FNV1a} }
 
 // Validate reports a name that is no key hash.
 func (h Hasher) Validate() error {
-	for _, known := range Hashers() {
-		if h == known {
-			return nil
-		}
+	if slices.Contains(Hashers(), h) {
+		return nil
 	}
 	return fmt.Errorf("unknown key partitioner %q: want one of %v", string(h), Hashers())
 }
@@ -80,7 +79,7 @@ func (h Hasher) Partitioner() sarama.PartitionerConstructor {
 	return func(string) sarama.Partitioner { return partitioner{h} }
 }
 
-// ToPartition, as the Metadata of a sarama.ProducerMessage, pins it.
+// ToPartition pins a record: it is the Metadata of its sarama.ProducerMessage.
 type ToPartition int32
 
 type partitioner struct{ hasher Hasher }

@@ -29,7 +29,7 @@ func newTestCluster(t *testing.T, brokers []string) *cluster {
 func TestOldStoresAreNotUsed(t *testing.T) {
 	w := newWorld(t, fakeBroker(t))
 	topic := w.Input + "-old"
-	w.create(t, topic, 1, map[string]*string{"delete.retention.ms": kadm.StringPtr("3600000")})
+	w.create(t, topic, 1, map[string]*string{"delete.retention.ms": new("3600000")})
 	c := newTestCluster(t, w.brokers)
 	produce := func(age time.Duration) {
 		r := &kgo.Record{Topic: topic, Key: []byte("k"), Value: []byte("v"), Timestamp: time.Now().Add(-age)}
@@ -165,7 +165,7 @@ func TestConfigNamesEverythingThatIsMissing(t *testing.T) {
 	for _, name := range []string{"Client.Brokers", "Group", "Instance", "StateDir", "NewState"} {
 		require.ErrorContains(t, err, "Config."+name+" is required")
 	}
-	require.False(t, strings.Contains(err.Error(), "Config.Logger"))
+	require.NotContains(t, err.Error(), "Config.Logger")
 }
 
 // The transactional ID of another deployment whose group name begins with ours

@@ -3,6 +3,7 @@ package exactlyonce
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ import (
 
 // behaviour is what the runtime promises, shown on the broker that it is given:
 // the fake one in plain tests, Apache Kafka with the tag e2e.
-var behaviour = []struct { //nolint:gochecknoglobals // the list of tests
+var behaviour = []struct {
 	name string
 	test func(t *testing.T, brokers []string)
 }{
@@ -31,6 +32,7 @@ var behaviour = []struct { //nolint:gochecknoglobals // the list of tests
 	{"one of two twins ends", twinsEnd},
 	{"an assignment commits the offsets of idle partitions", idlePartitionsAreCommitted},
 	{"a panic in a callback commits nothing of it", panicCommitsNothing},
+	{"an open transaction that nobody may end is named", openTransactionIsNamed},
 	{"what retention trimmed is counted as lost", trimmedInputIsCounted},
 	{"a follower sees whole epochs only", followerSeesWholeEpochs},
 	{"a follower starts from its disk", followerStartsFromDisk},
@@ -255,6 +257,32 @@ func panicCommitsNothing(t *testing.T, brokers []string) {
 	w.requireExact(t, r.Dir)
 }
 
+// A transaction in the way that is not ours to abort, or whose markers the
+// brokers have lost, is waited for: first of the offsets, then of the table. The
+// log says so, and where the transaction is.
+func openTransactionIsNamed(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	w.produce(t, 400)
+	table, offsets := w.open(t, "stranger-of-"+w.table()), w.open(t, "stranger-of-"+w.Group)
+	table.add(t, w.table(), 2)
+	offsets.pend(t, w.Group, w.Input, 2)
+	r := w.replica(t, "a")
+	var log lines
+	stop := r.inProcess(t, func(c *Config, g func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
+		c.FenceAfter = 20 * time.Millisecond
+		c.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &log), nil))
+		return g
+	})
+	log.wait(t, `"joining the group waits for the end of an open transaction that holds its offsets" group=`+w.Group)
+	offsets.abort(t)
+	log.wait(t, fmt.Sprintf(`"recovery waits for the end of an open transaction" group=%s instance_id=a topic=%s partition=2 producer_id=%d start_offset=0`,
+		w.Group, w.table(), table.producer))
+	table.abort(t)
+	w.waitConsumed(t)
+	stop()
+	w.requireExact(t, r.Dir)
+}
+
 // Records that are gone before they were read do not vanish in silence.
 func trimmedInputIsCounted(t *testing.T, brokers []string) {
 	w := newWorld(t, brokers)
@@ -420,7 +448,7 @@ func (w *world) waitMembers(t *testing.T, want ...string) {
 			return false
 		}
 		g := groups[w.Group]
-		last = fmt.Sprint(g.State)
+		last = g.State
 		have := map[string]bool{}
 		for _, m := range g.Members {
 			if m.InstanceID != nil {

@@ -40,7 +40,7 @@ func (g *group) watchErrors() {
 // check turns the loss of our instance ID to a twin into a permanent error.
 func (g *group) check(err error) {
 	if errors.Is(err, sarama.ErrFencedInstancedId) {
-		g.a.fail(fmt.Errorf("%w: %q", ErrFencedInstance, g.a.cfg.Instance))
+		_ = g.a.fail(fmt.Errorf("%w: %q", ErrFencedInstance, g.a.cfg.Instance))
 	}
 }
 
@@ -50,6 +50,8 @@ func (g *group) Errors() <-chan error { return g.errors }
 // Consume implements sarama.ConsumerGroup. It returns when the attempt is over.
 func (g *group) Consume(ctx context.Context, topics []string, h sarama.ConsumerGroupHandler) error {
 	const floor = 100 * time.Millisecond // between two sessions
+	var held time.Time                   // since when our offsets are pending; zero if they are not
+	var p *patience
 	for {
 		start := time.Now()
 		err := g.ConsumerGroup.Consume(ctx, topics, &handler{ConsumerGroupHandler: h, a: g.a})
@@ -58,13 +60,19 @@ func (g *group) Consume(ctx context.Context, topics []string, h sarama.ConsumerG
 			return err
 		case errors.Is(err, sarama.ErrUnstableOffsetCommit):
 			// A dead member's open transaction holds an offset of ours.
-			g.a.fenceOffsetHolders()
+			if held.IsZero() {
+				held, p = start, g.a.patience()
+			}
+			_, tell := p.after(time.Since(held))
+			g.a.fenceOffsetHolders(tell)
 		case err != nil:
 			g.check(err)
 			return err
+		default:
+			held = time.Time{}
 		}
 		if pause(ctx, floor-time.Since(start)) != nil {
-			return nil
+			return nil //nolint:nilerr // the end of ctx is no fault
 		}
 	}
 }
@@ -89,7 +97,7 @@ func (h *handler) Setup(cs sarama.ConsumerGroupSession) error {
 		return a.fail(at("recovery", err))
 	}
 	if cs.Context().Err() != nil { // goka reports an interrupted recovery as success
-		return nil
+		return nil //nolint:nilerr // the end of a session is no fault
 	}
 	if err := s.own(); err != nil {
 		if cs.Context().Err() != nil && !isPermanent(err) {

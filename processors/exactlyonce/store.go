@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -307,9 +308,7 @@ func (s *store) flushLocked() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil { // keep what LevelDB does not have
-		for k, v := range s.pending {
-			rows[k] = v
-		}
+		maps.Copy(rows, s.pending)
 		s.pending, s.flushing = rows, nil
 		return fmt.Errorf("writing local store %s: %w", s.dir, err)
 	}

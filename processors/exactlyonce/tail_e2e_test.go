@@ -21,7 +21,7 @@ func visibleEndEqualsReaders(t *testing.T, brokers []string) {
 	const parts = 24
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a reproducible sequence
+	rng := rand.New(rand.NewPCG(seed, 0))
 	w := newWorld(t, brokers)
 	topic := w.Input + "-tails"
 	w.create(t, topic, parts, nil)

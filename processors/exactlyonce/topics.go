@@ -66,7 +66,7 @@ func (c *cluster) topicConfig(topic, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	entries, err := admin.DescribeConfig(sarama.ConfigResource{
+	entries, err := admin.DescribeConfig(sarama.ConfigResource{ //nolint:staticcheck // one resource is all that is asked for
 		Type: sarama.TopicResource, Name: topic, ConfigNames: []string{name},
 	})
 	if err != nil {
