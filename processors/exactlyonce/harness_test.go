@@ -331,11 +331,31 @@ func wait(t *testing.T, limit time.Duration, ok func() bool, state func() string
 	}
 }
 
-// read returns the committed records of a topic per partition.
+// read returns the committed records of a topic per partition, once every
+// transaction in it is decided: one that a dead process left open hides what
+// follows until the coordinator times it out.
 func (w *world) read(t *testing.T, topic string) map[int32][]*kgo.Record {
 	t.Helper()
 	admin := kadm.NewClient(w.client)
-	ends, err := admin.ListCommittedOffsets(t.Context(), topic)
+	wait(t, 60*time.Second, func() bool {
+		ends, err := admin.ListEndOffsets(t.Context(), topic)
+		require.NoError(t, err)
+		visible, err := admin.ListCommittedOffsets(t.Context(), topic)
+		require.NoError(t, err)
+		decided := true
+		ends.Each(func(o kadm.ListedOffset) {
+			v, ok := visible.Lookup(topic, o.Partition)
+			decided = decided && ok && v.Offset >= o.Offset
+		})
+		return decided
+	}, func() string { return "a transaction is open in " + topic })
+	return w.visible(t, topic)
+}
+
+// visible returns the records that can be read now.
+func (w *world) visible(t *testing.T, topic string) map[int32][]*kgo.Record {
+	t.Helper()
+	ends, err := kadm.NewClient(w.client).ListCommittedOffsets(t.Context(), topic)
 	require.NoError(t, err)
 	client, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.ConsumeTopics(topic), kgo.KeepControlRecords(),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
@@ -429,7 +449,7 @@ func requirePrefix(t *testing.T, dir string, changelog []*kgo.Record) {
 // changelog.
 func (w *world) requireStores(t *testing.T, dir string) {
 	t.Helper()
-	table := w.read(t, w.table())
+	table := w.visible(t, w.table())
 	for p := range int32(partitions) {
 		requirePrefix(t, filepath.Join(dir, fmt.Sprintf("%s.%d", w.table(), p)), table[p])
 	}
