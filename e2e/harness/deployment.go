@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,6 +35,8 @@ type Config struct {
 	Brokers    string   // addresses, separated by commas
 	Partitions int      // of the input
 	Replicas   int      // that run all the time
+	// ReplicationFactor is that of all topics; 0 means 1.
+	ReplicationFactor int16
 	// RestartBroker stops the broker and starts it again with its data; nil if
 	// that can not be done.
 	RestartBroker func(t testing.TB)
@@ -93,12 +96,15 @@ func Start(t *testing.T, config Config, rules market.Rules) *Deployment {
 // which a broker may find too old to keep.
 func (d *Deployment) createTopics(t *testing.T) {
 	t.Helper()
+	factor := max(1, d.config.ReplicationFactor)
 	require.NoError(t, d.client.CreateTopics(t.Context(), kafka.Topic{
-		Name: d.events(), Partitions: int32(d.config.Partitions),
-		Configs: map[string]string{"cleanup.policy": "delete", "retention.ms": "-1"},
+		Name: d.events(), Partitions: int32(d.config.Partitions), Replicas: factor,
+		Configs: map[string]string{
+			"cleanup.policy": "delete", "retention.ms": "-1", "min.insync.replicas": strconv.Itoa(max(1, int(factor)-1)),
+		},
 	}))
 	result, err := d.config.Binary.Run(t.Context(), d.config.Env, "topics", "create", "--kafka-brokers="+d.config.Brokers,
-		"--topic-prefix="+d.prefix, "--replication-factor=1")
+		"--topic-prefix="+d.prefix, "--replication-factor="+strconv.Itoa(int(factor)))
 	require.NoError(t, err)
 	require.Zero(t, result.ExitCode, "creating topics\n%s%s", result.Stdout, result.Stderr)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,16 +37,18 @@ func (c *Client) Close() { c.kgo.Close() }
 type Topic struct {
 	Name       string
 	Partitions int32
+	Replicas   int16 // 0 means 1
 	Configs    map[string]string
 }
 
-// CreateTopics makes topics with one replica.
+// CreateTopics makes topics, and returns once every broker that answers tells of
+// them.
 func (c *Client) CreateTopics(ctx context.Context, topics ...Topic) error {
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.TimeoutMillis = 15000
 	for _, t := range topics {
 		rt := kmsg.NewCreateTopicsRequestTopic()
-		rt.Topic, rt.NumPartitions, rt.ReplicationFactor = t.Name, t.Partitions, 1
+		rt.Topic, rt.NumPartitions, rt.ReplicationFactor = t.Name, t.Partitions, max(1, t.Replicas)
 		for k, v := range t.Configs {
 			rc := kmsg.NewCreateTopicsRequestTopicConfig()
 			rc.Name, rc.Value = k, new(v)
@@ -63,7 +66,39 @@ func (c *Client) CreateTopics(ctx context.Context, topics ...Topic) error {
 			errs = append(errs, fmt.Errorf("creating topic %s: %w", t.Topic, err))
 		}
 	}
-	return errors.Join(errs...)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	for _, b := range c.kgo.DiscoveredBrokers() {
+		if err := awaitTopics(ctx, b, topics); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitTopics waits until one broker tells of topics, or does not answer.
+func awaitTopics(ctx context.Context, b *kgo.Broker, topics []Topic) error {
+	req := kmsg.NewPtrMetadataRequest()
+	for _, t := range topics {
+		rt := kmsg.NewMetadataRequestTopic()
+		rt.Topic = new(t.Name)
+		req.Topics = append(req.Topics, rt)
+	}
+	for {
+		resp, err := req.RequestWith(ctx, b)
+		if err != nil && ctx.Err() == nil {
+			return nil
+		}
+		if err == nil && !slices.ContainsFunc(resp.Topics, func(t kmsg.MetadataResponseTopic) bool { return t.ErrorCode != 0 }) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for new topics: %w", ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // Partitions returns the number of partitions of topic.
@@ -80,6 +115,25 @@ func (c *Client) Partitions(ctx context.Context, topic string) (int32, error) {
 		return 0, fmt.Errorf("describing topic %s: %w", topic, err)
 	}
 	return int32(len(resp.Topics[0].Partitions)), nil
+}
+
+// InSync reports whether every replica of every partition of all topics is in
+// sync, Kafka's own topics included; if not, state says which is not.
+func (c *Client) InSync(ctx context.Context) (inSync bool, state string, err error) {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = nil // all
+	resp, err := req.RequestWith(ctx, c.kgo)
+	if err != nil {
+		return false, "", fmt.Errorf("describing all topics: %w", err)
+	}
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			if len(p.ISR) < len(p.Replicas) {
+				return false, fmt.Sprintf("topic %s partition %d: in sync %v of %v", *t.Topic, p.Partition, p.ISR, p.Replicas), nil
+			}
+		}
+	}
+	return true, "", nil
 }
 
 // Isolation says which end of a partition is meant.

@@ -2,8 +2,11 @@ package topics
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/IBM/sarama"
 )
 
 // appearPause lies between two looks at the cluster.
@@ -17,15 +20,16 @@ func Appear(ctx context.Context, admin Admin, specs []Spec) error {
 	defer tick.Stop()
 	for {
 		existing, err := Describe(admin, specs)
-		if err != nil {
+		switch {
+		case errors.Is(err, sarama.ErrUnknownTopicOrPartition): // one broker knows the topic, the next one does not yet
+		case err != nil:
 			return err
-		}
-		if len(existing) == len(specs) {
+		case len(existing) == len(specs):
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %d of %d topics to appear: %w", len(specs)-len(existing), len(specs), ctx.Err())
+			return fmt.Errorf("waiting for %d topics to appear on all brokers: %w", len(specs), ctx.Err())
 		case <-tick.C:
 		}
 	}
