@@ -88,7 +88,7 @@ func awaitTopics(ctx context.Context, b *kgo.Broker, topics []Topic) error {
 	for {
 		resp, err := req.RequestWith(ctx, b)
 		if err != nil && ctx.Err() == nil {
-			return nil
+			return nil // it is down, and will know when it comes back
 		}
 		if err == nil && !slices.ContainsFunc(resp.Topics, func(t kmsg.MetadataResponseTopic) bool { return t.ErrorCode != 0 }) {
 			return nil

@@ -61,15 +61,26 @@ type store struct {
 // maxPendingBytes bounds what a store keeps in RAM between two flushes.
 const maxPendingBytes = 2 << 20
 
-// open opens the store, or finds it open already. usable says why its content
-// cannot be used, if so; then, and where LevelDB finds it corrupt, it starts
-// empty.
+// unusableError says why the content of a store must not be used. Every other
+// error says that nobody knows, and is no reason to lose it.
+type unusableError struct{ why string }
+
+func (e *unusableError) Error() string { return e.why }
+
+func isUnusable(err error) bool {
+	var u *unusableError
+	return errors.As(err, &u) || lerrors.IsCorrupted(err) || errors.Is(err, fs.ErrNotExist)
+}
+
+// open opens the store, or finds it open already. It starts empty where LevelDB
+// finds it corrupt, where it is of another topic, and where usable gives an
+// unusableError.
 func (s *store) open(topicID string, usable func(storeMeta) error) error {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
 	if s.db == nil {
 		if err := s.openDB(); err != nil {
-			if !lerrors.IsCorrupted(err) && !errors.Is(err, fs.ErrNotExist) {
+			if !isUnusable(err) {
 				return fmt.Errorf("opening local store %s: %w", s.dir, err)
 			}
 			if err := s.wipe(err); err != nil {
@@ -78,9 +89,12 @@ func (s *store) open(topicID string, usable func(storeMeta) error) error {
 		}
 	}
 	if s.meta.Offset >= 0 || s.meta.TopicID != "" {
-		why := usable(s.meta)
-		if s.meta.TopicID != topicID {
-			why = errors.New("the table topic was created anew")
+		var why error = &unusableError{"the table topic was created anew"}
+		if s.meta.TopicID == topicID {
+			why = usable(s.meta)
+		}
+		if why != nil && !isUnusable(why) {
+			return fmt.Errorf("asking whether local store %s can be used: %w", s.dir, why)
 		}
 		if why != nil {
 			if err := s.wipe(why); err != nil {
@@ -107,7 +121,9 @@ func (s *store) openDB() error {
 	meta := storeMeta{Offset: -1}
 	b, err := db.Get([]byte(metaKey), nil)
 	if err == nil {
-		err = json.Unmarshal(b, &meta)
+		if broken := json.Unmarshal(b, &meta); broken != nil {
+			err = &unusableError{"its metadata cannot be read: " + broken.Error()}
+		}
 	} else if errors.Is(err, leveldb.ErrNotFound) {
 		err = nil
 	}

@@ -74,7 +74,7 @@ func TestStoreIsWipedWhenItCannotBeUsed(t *testing.T) {
 		"the topic was created anew": {"other", always, nil},
 		"it is ahead of the log, or too old": {"id", func(m storeMeta) error {
 			if m.Offset >= 5 {
-				return errors.New("ahead")
+				return &unusableError{"ahead"}
 			}
 			return nil
 		}, nil},
@@ -108,6 +108,32 @@ func TestStoreIsWipedWhenItCannotBeUsed(t *testing.T) {
 			require.NoError(t, s.follow([]Change{{"a", []byte("2")}}, 1), "it works again")
 		})
 	}
+}
+
+// A broker that does not answer is no reason to read a whole changelog again.
+func TestStoreIsKeptWhenNobodyKnows(t *testing.T) {
+	s := newTestStore(t)
+	require.NoError(t, s.open("id", always))
+	require.NoError(t, s.follow([]Change{{"a", []byte("1")}}, 7))
+	require.NoError(t, s.close())
+	down := errors.New("broker down")
+	require.ErrorIs(t, s.open("id", func(storeMeta) error { return down }), down)
+	require.NoError(t, s.open("id", always))
+	require.Equal(t, int64(7), s.offset())
+	require.Equal(t, map[string]string{"a": "1"}, contents(t, s))
+}
+
+func TestStoreWithBrokenMetadataStartsEmpty(t *testing.T) {
+	s := newTestStore(t)
+	require.NoError(t, s.open("id", always))
+	require.NoError(t, s.follow([]Change{{"a", []byte("1")}}, 7))
+	require.NoError(t, s.flush())
+	require.NoError(t, s.db.Put([]byte(metaKey), []byte("nonsense"), nil))
+	require.NoError(t, s.db.Close())
+	s.db = nil // as after a kill
+	require.NoError(t, s.open("id", always))
+	require.Equal(t, int64(-1), s.offset())
+	require.Empty(t, contents(t, s))
 }
 
 // An epoch whose commit is answered after the partition was given up must not

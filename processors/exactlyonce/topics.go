@@ -111,7 +111,7 @@ func (c *cluster) logOffset(ctx context.Context, topic string, partition int32, 
 	}
 }
 
-// usable says why a store that reaches offset may not be used, if so: rows that
+// usable gives an unusableError for a store that may not be used: rows that
 // were deleted meanwhile would come back if their tombstones are gone already.
 // The age of the store is the broker's time of the record at its offset, and
 // half the tombstone retention is the bound.
@@ -122,7 +122,7 @@ func (c *cluster) usable(ctx context.Context, topic string, partition int32) fun
 			return err
 		}
 		if m.Offset >= end {
-			return fmt.Errorf("its offset %d is beyond the end %d of the log", m.Offset, end)
+			return &unusableError{fmt.Sprintf("its offset %d is beyond the end %d of the log", m.Offset, end)}
 		}
 		retention, err := c.tombstoneRetention(topic)
 		if err != nil {
@@ -142,7 +142,7 @@ func (c *cluster) usable(ctx context.Context, topic string, partition int32) fun
 			return err
 		}
 		if next > m.Offset+1 {
-			return fmt.Errorf("its offset %d is older than half the tombstone retention of %v", m.Offset, retention)
+			return &unusableError{fmt.Sprintf("its offset %d is older than half the tombstone retention of %v", m.Offset, retention)}
 		}
 		return nil
 	}

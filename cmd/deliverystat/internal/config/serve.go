@@ -31,7 +31,7 @@ type Serve struct {
 	MaxStaleness     time.Duration `help:"Gauges of counts older than this are not exported." default:"5m"`
 	StuckAfter       string        `help:"A live delivery in one status for longer is stuck: one duration, or STATUS=DURATION,…." default:"30m" placeholder:"DURATION|STATUS=DURATION,…"`
 	AcceptNewMeaning bool          `help:"Accept tables that were written with other settings; stop every processor first."`
-	APITokenFile     string        `name:"api-token-file" help:"File whose first line is the bearer token that the API demands." placeholder:"FILE"`
+	APITokenFile     string        `name:"api-token-file" help:"File with the bearer tokens that the API accepts, one a line." placeholder:"FILE"`
 	DrainDelay       time.Duration `help:"How long a stopping replica still answers while it says that it is not ready." default:"0s"`
 }
 
