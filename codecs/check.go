@@ -89,7 +89,7 @@ func (f *fields) checkStatus(out *Decoded) (string, bool) {
 	case len(f.status.text) > maxText:
 		out.refuse(WrongType, fmt.Sprintf("status has %d bytes, more than 256", len(f.status.text)))
 		return "", false
-	case !printable(f.status.text):
+	case !f.status.plain && !printable(f.status.text):
 		out.refuse(WrongType, "status has control characters")
 		return "", false
 	}
@@ -120,7 +120,7 @@ func checkText(name string, v field, out *Decoded) bool {
 		out.refuse(WrongType, name+" is "+v.kindName()+", not a string")
 	case len(v.text) > maxText:
 		out.refuse(AttributeTooLong, fmt.Sprintf("%s has %d bytes, more than 256", name, len(v.text)))
-	case !printable(v.text):
+	case !v.plain && !printable(v.text):
 		out.refuse(WrongType, name+" has control characters")
 	default:
 		return true

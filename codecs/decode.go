@@ -47,6 +47,11 @@ func (d *Decoder) Decode(r *Record, out *Decoded) {
 	*out = Decoded{}
 	var f fields
 	text := textOf(r.Value)
+	if f.scanFlat(text) && (d.format == FormatNative || !f.isEnvelope()) {
+		d.complete(r, &f, out)
+		return
+	}
+	f = fields{}
 	if fault := jsonFault(text); fault != "" {
 		out.refuse(Unreadable, fault)
 		return
@@ -67,13 +72,18 @@ func (d *Decoder) Decode(r *Record, out *Decoded) {
 		return
 	case event:
 	}
+	d.complete(r, &f, out)
+}
+
+// complete adds what the record's headers say and checks the whole.
+func (d *Decoder) complete(r *Record, f *fields, out *Decoded) {
 	if d.format == FormatOutbox {
 		f.outbox = true
 	}
 	if d.format != FormatNative && f.incomplete() && r.Headers != nil {
 		f.readHeaders(r.Headers())
 	}
-	d.check(r, &f, out)
+	d.check(r, f, out)
 }
 
 // content is what the shape of a value says it holds.

@@ -65,8 +65,9 @@ func endOfString(text string, start int) int {
 
 // field is one value of a JSON object: absent and null are the zero field.
 type field struct {
-	kind gjson.Type
-	text string // of a string its content, else as written
+	kind  gjson.Type
+	plain bool   // known to be a string of printable ASCII
+	text  string // of a string its content, else as written
 }
 
 func fieldOf(v gjson.Result) field {
@@ -74,9 +75,9 @@ func fieldOf(v gjson.Result) field {
 	case gjson.Null:
 		return field{}
 	case gjson.String:
-		return field{gjson.String, v.Str}
+		return field{kind: gjson.String, text: v.Str}
 	default:
-		return field{v.Type, v.Raw}
+		return field{kind: v.Type, text: v.Raw}
 	}
 }
 

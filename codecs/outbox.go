@@ -123,7 +123,7 @@ func headerText(b []byte) field {
 	if text == "" || len(text) > maxText || !printable(text) {
 		return field{}
 	}
-	return field{gjson.String, text}
+	return field{kind: gjson.String, text: text}
 }
 
 // headerInteger reads a header value as an integer.
@@ -132,7 +132,7 @@ func headerInteger(b []byte) field {
 	if _, ok := parseInteger(text); !ok {
 		return field{}
 	}
-	return field{gjson.Number, text}
+	return field{kind: gjson.Number, text: text}
 }
 
 // unwrapText returns the text that a Connect converter wrote: plain, as a JSON
