@@ -104,21 +104,20 @@ func flatString(text string, start int) (s string, end int, plain bool) {
 		if i == len(text) {
 			break
 		}
-		switch stringBytes[text[i]] {
-		case plainByte:
-		case quoteByte:
+		switch c := text[i]; {
+		case c == '"':
 			return text[start+1 : i], i + 1, plain
-		case oddByte:
-			plain = false
-		default:
+		case c == '\\' || c < ' ':
 			return "", -1, false
+		case c >= 0x7f:
+			plain = false
 		}
 	}
 	return "", -1, false
 }
 
-// plainBytes returns how many of the 8 bytes of s come before the first that is
-// not surely plainByte. It looks at all of them at once: in each byte of odd the
+// plainBytes returns how many of the 8 bytes of s come before the first that may
+// be a quote, a backslash or no printable ASCII. It looks at all of them at once: in each byte of odd the
 // highest bit is set for such a byte, and what a borrow sets besides comes after
 // one of them.
 func plainBytes(s string) int {
@@ -130,28 +129,6 @@ func plainBytes(s string) int {
 	odd := (x | (x - ' '*ones) | (x + ones) | (quote - ones) | (escape - ones)) & highs
 	return bits.TrailingZeros64(odd) / 8
 }
-
-// What a byte is in a JSON string.
-const (
-	plainByte = iota // printable ASCII
-	quoteByte        // the end
-	oddByte          // allowed, and not printable ASCII
-	otherByte        // an escape, or not allowed
-)
-
-var stringBytes = func() (class [256]uint8) {
-	for c := range class {
-		switch {
-		case c == '"':
-			class[c] = quoteByte
-		case c == '\\' || c < ' ':
-			class[c] = otherByte
-		case c >= 0x7f:
-			class[c] = oddByte
-		}
-	}
-	return class
-}()
 
 // flatNumber returns where the number that begins at start ends, or -1 if it is
 // not one as RFC 8259 writes them.
