@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/lovoo/goka"
-
 	"deliverystat/codecs"
 	"deliverystat/processors/exactlyonce"
 )
@@ -66,26 +64,27 @@ func newCountsState(cfg *CountPerStatusConfig) *countsState {
 
 // consume is the callback for each tally record. A tally takes effect when its
 // last part is there.
-func (c *countsState) consume(ctx goka.Context, value []byte) {
-	c.next = ctx.Offset() + 1
+func (c *countsState) consume(r *exactlyonce.Record) error {
+	c.next = r.Offset + 1
 	c.dirty = true
-	t, err := codecs.ReadTally(value)
+	t, err := codecs.ReadTally(r.Value)
 	if err == nil && (t.Partition < 0 || t.Partition >= c.cfg.InputPartitions) {
 		err = fmt.Errorf("partition %d of an input with %d", t.Partition, c.cfg.InputPartitions)
 	}
 	if err != nil {
-		c.log.Error("tally skipped, its partition is unknown until it tells all", "offset", ctx.Offset(), "key", ctx.Key(), "err", err)
-		c.gapOf(ctx.Key())
-		return
+		c.log.Error("tally skipped, its partition is unknown until it tells all", "offset", r.Offset, "key", string(r.Key), "err", err)
+		c.gapOf(string(r.Key))
+		return nil
 	}
-	whole, lost := c.assembly.add(t, ctx.Offset())
+	whole, lost := c.assembly.add(t, r.Offset)
 	if lost {
-		c.log.Error("parts of a tally are missing, its partition is unknown until it tells all", "offset", ctx.Offset(), "key", ctx.Key())
+		c.log.Error("parts of a tally are missing, its partition is unknown until it tells all", "offset", r.Offset, "key", string(r.Key))
 		c.gap(t.Partition)
 	}
 	if whole != nil {
 		c.apply(whole)
 	}
+	return nil
 }
 
 // gapOf marks the partition that a record key names, or all if it names none.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"time"
+	"unsafe"
 
 	"github.com/lovoo/goka"
 
@@ -91,10 +92,10 @@ type deliveryState struct {
 	next       int64 // next offset to consume
 	position   int64 // greatest next ever reflected in topicID
 
-	tellAll bool      // the next cut tells all counts
-	toldAll time.Time // when a full tally was last told
-	maximum int       // deletes in the next cut
-	current goka.Context
+	tellAll bool                  // the next cut tells all counts
+	toldAll time.Time             // when a full tally was last told
+	maximum int                   // deletes in the next cut
+	headers []*exactlyonce.Header // of the current record
 	record  codecs.Record
 	decoded codecs.Decoded
 }
@@ -106,50 +107,51 @@ func newDeliveryState(cfg *LatestDeliveryConfig) *deliveryState {
 		tellAll: true,
 		maximum: cfg.DeletesPerEpoch,
 	}
-	d.record.Headers = d.headers
+	d.record.Headers = d.decodedHeaders
 	return d
 }
 
 // consume is the callback for each record of the input.
-func (d *deliveryState) consume(ctx goka.Context, value []byte) {
-	d.current = ctx
-	d.next = ctx.Offset() + 1
+func (d *deliveryState) consume(r *exactlyonce.Record) error {
+	d.next = r.Offset + 1
 	d.position = max(d.position, d.next)
 	d.running.consumed = true
 
-	d.record.Key, d.record.Value, d.record.Timestamp = ctx.Key(), value, unixNano(ctx.Timestamp())
+	d.headers = r.Headers
+	// The decoder copies what it keeps.
+	d.record.Key = unsafe.String(unsafe.SliceData(r.Key), len(r.Key)) //nolint:gosec // as long as r, and not changed
+	d.record.Value, d.record.Timestamp = r.Value, unixNano(r.Timestamp)
 	d.cfg.Decoder.Decode(&d.record, &d.decoded)
-	verdict, err := d.read(&d.decoded, d.record.Timestamp, d.misplaced(ctx))
+	verdict, err := d.read(&d.decoded, d.record.Timestamp, d.misplaced(r))
 	if err != nil {
-		ctx.Fail(err)
+		return err
 	}
 	if verdict.Reason != "" {
 		d.running.letters = append(d.running.letters, deadLetter{
-			topic:     string(ctx.Topic()),
-			partition: ctx.Partition(),
-			offset:    ctx.Offset(),
-			timestamp: ctx.Timestamp().UnixMilli(),
-			key:       ctx.Key(),
-			value:     value,
-			headers:   ctx.Headers(),
+			topic:     r.Topic,
+			partition: r.Partition,
+			offset:    r.Offset,
+			timestamp: r.Timestamp.UnixMilli(),
+			key:       string(r.Key),
+			value:     r.Value,
+			headers:   goka.HeadersFromSarama(r.Headers),
 			verdict:   verdict,
 		})
 	}
+	return nil
 }
 
 // misplaced reports whether the record's key belongs to another partition. The
 // raw key decides: that is what the producer's hash was of.
-func (d *deliveryState) misplaced(ctx goka.Context) bool {
-	owner := d.cfg.Runtime.Client.Hasher.Partition([]byte(ctx.Key()), d.assignment.Partitions)
-	return owner != ctx.Partition()
+func (d *deliveryState) misplaced(r *exactlyonce.Record) bool {
+	return d.cfg.Runtime.Client.Hasher.Partition(r.Key, d.assignment.Partitions) != r.Partition
 }
 
-// headers gives the decoder the headers of the current record.
-func (d *deliveryState) headers() []codecs.Header {
-	all := d.current.Headers()
-	headers := make([]codecs.Header, 0, len(all))
-	for key, value := range all {
-		headers = append(headers, codecs.Header{Key: key, Value: value})
+// decodedHeaders gives the decoder the headers of the current record.
+func (d *deliveryState) decodedHeaders() []codecs.Header {
+	headers := make([]codecs.Header, len(d.headers))
+	for i, h := range d.headers {
+		headers[i] = codecs.Header{Key: string(h.Key), Value: h.Value}
 	}
 	return headers
 }

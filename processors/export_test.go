@@ -1,10 +1,6 @@
 package processors
 
-import (
-	"github.com/lovoo/goka"
-
-	"deliverystat/processors/exactlyonce"
-)
+import "deliverystat/processors/exactlyonce"
 
 // NewDeliveryState is the state that NewLatestDelivery gives the runtime.
 func NewDeliveryState(cfg LatestDeliveryConfig) (exactlyonce.State, error) {
@@ -23,13 +19,14 @@ func NewCountsState(cfg CountPerStatusConfig) (exactlyonce.State, error) {
 }
 
 // Consume is the callback of a state.
-func Consume(ctx goka.Context, s exactlyonce.State, value []byte) {
+func Consume(s exactlyonce.State, r *exactlyonce.Record) error {
 	switch s := s.(type) {
 	case *deliveryState:
-		onEvent(ctx, s, value)
+		return s.consume(r)
 	case *countsState:
-		onTally(ctx, s, value)
+		return s.consume(r)
 	}
+	panic("unknown state")
 }
 
 // MaxValueBytes is the limit for what is written of a record.

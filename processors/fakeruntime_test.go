@@ -1,7 +1,6 @@
 package processors_test
 
 import (
-	"fmt"
 	"maps"
 	"time"
 
@@ -51,7 +50,7 @@ type fakeRuntime struct {
 
 	// Committed.
 	table     map[string][]byte
-	emitted   []exactlyonce.Record
+	emitted   []exactlyonce.Emitted
 	committed int64
 	log       []exactlyonce.Change // the changelog
 
@@ -60,8 +59,6 @@ type fakeRuntime struct {
 	next   int64
 	lost   int64
 	frozen *fakeEpoch
-
-	context fakeContext // of the current callback
 }
 
 // fakeEpoch is an epoch between its cut and its commit.
@@ -104,8 +101,14 @@ func (r *fakeRuntime) tryAssign() error {
 func (r *fakeRuntime) consume(n int) {
 	for ; n > 0 && r.next < r.input.end(); n-- {
 		rec := r.input.records[r.next-r.input.start]
-		r.context = fakeContext{r: r, rec: rec, offset: r.next}
-		processors.Consume(&r.context, r.state, rec.value)
+		in := &exactlyonce.Record{
+			Topic: r.input.name, Partition: r.partition, Offset: r.next,
+			Timestamp: rec.timestamp, Key: []byte(rec.key), Value: rec.value,
+		}
+		for name, v := range rec.headers {
+			in.Headers = append(in.Headers, &exactlyonce.Header{Key: []byte(name), Value: v})
+		}
+		require.NoError(r.t, processors.Consume(r.state, in))
 		r.next++
 	}
 }
@@ -175,8 +178,8 @@ func (r *fakeRuntime) crashAfterCommit() {
 }
 
 // to returns the records emitted to topic.
-func (r *fakeRuntime) to(topic string) []exactlyonce.Record {
-	var records []exactlyonce.Record
+func (r *fakeRuntime) to(topic string) []exactlyonce.Emitted {
+	var records []exactlyonce.Emitted
 	for _, rec := range r.emitted {
 		if rec.Topic == topic {
 			records = append(records, rec)
@@ -184,22 +187,3 @@ func (r *fakeRuntime) to(topic string) []exactlyonce.Record {
 	}
 	return records
 }
-
-type unused = goka.Context // embedded under another name than its method Context
-
-// fakeContext is the goka.Context of one record. What it does not implement
-// must not be called.
-type fakeContext struct {
-	unused
-	r      *fakeRuntime
-	rec    fakeRecord
-	offset int64
-}
-
-func (c *fakeContext) Topic() goka.Stream    { return goka.Stream(c.r.input.name) }
-func (c *fakeContext) Key() string           { return c.rec.key }
-func (c *fakeContext) Partition() int32      { return c.r.partition }
-func (c *fakeContext) Offset() int64         { return c.offset }
-func (c *fakeContext) Timestamp() time.Time  { return c.rec.timestamp }
-func (c *fakeContext) Headers() goka.Headers { return c.rec.headers }
-func (c *fakeContext) Fail(err error)        { panic(fmt.Sprintf("callback failed: %v", err)) }

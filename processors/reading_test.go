@@ -100,7 +100,7 @@ func (f *firstStage) tallies() []*codecs.Tally {
 }
 
 // letters are the dead letters that were committed.
-func (f *firstStage) letters() []exactlyonce.Record { return f.to(f.cfg.Topics.DeadLetters) }
+func (f *firstStage) letters() []exactlyonce.Emitted { return f.to(f.cfg.Topics.DeadLetters) }
 
 // reasons are the reasons of the dead letters, in order.
 func (f *firstStage) reasons() []codecs.Reason {

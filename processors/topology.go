@@ -43,7 +43,7 @@ func NewTopics(prefix, events string) Topics {
 func (t *Topics) latestDelivery(a *exactlyonce.Attempt) *goka.GroupGraph {
 	raw := exactlyonce.RawCodec{}
 	return goka.DefineGroup(goka.Group(t.DeliveryGroup),
-		goka.Input(goka.Stream(t.Events), raw, exactlyonce.Callback(a, onEvent)),
+		exactlyonce.Consume(a, t.Events, (*deliveryState).consume),
 		goka.Output(goka.Stream(t.Tallies), raw),
 		goka.Output(goka.Stream(t.DeadLetters), raw),
 		goka.Persist(raw), // t.DeliveryTable
@@ -52,13 +52,8 @@ func (t *Topics) latestDelivery(a *exactlyonce.Attempt) *goka.GroupGraph {
 
 // countPerStatus is the group graph of the second stage.
 func (t *Topics) countPerStatus(a *exactlyonce.Attempt) *goka.GroupGraph {
-	raw := exactlyonce.RawCodec{}
 	return goka.DefineGroup(goka.Group(t.CountsGroup),
-		goka.Input(goka.Stream(t.Tallies), raw, exactlyonce.Callback(a, onTally)),
-		goka.Persist(raw), // t.CountsTable
+		exactlyonce.Consume(a, t.Tallies, (*countsState).consume),
+		goka.Persist(exactlyonce.RawCodec{}), // t.CountsTable
 	)
 }
-
-func onEvent(ctx goka.Context, d *deliveryState, value []byte) { d.consume(ctx, value) }
-
-func onTally(ctx goka.Context, c *countsState, value []byte) { c.consume(ctx, value) }

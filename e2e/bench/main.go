@@ -36,7 +36,7 @@ func compare(ctx context.Context, args []string) (err error) {
 	rate := flags.Int("rate", 5000, "events a second of the latency run")
 	probes := flags.Int("probes", 500, "probes of the latency run; 0 leaves it and the restart out")
 	restarts := flags.Int("restarts", 3, "kills and restarts")
-	profile := flags.String("profile", "", "folder for CPU profiles of the service in the throughput runs, which they slow a little")
+	profile := flags.String("profile", "", "folder for CPU and heap profiles of the service in the throughput runs, which they slow a little")
 	report := flags.String("report", "", "file for the report, besides the output")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("reading flags: %w", err)

@@ -30,7 +30,7 @@ type stage struct {
 	binary  replica.Binary
 	runs    int
 
-	profiles string // folder for CPU profiles, "" for none
+	profiles string // folder for profiles, "" for none
 }
 
 func newStage(ctx context.Context) (*stage, error) {

@@ -23,6 +23,8 @@ type Attempt struct {
 	cluster  *cluster
 	producer *producer
 
+	callbacks map[string]callback // by input topic
+
 	ctx        context.Context //nolint:containedctx // the life of the attempt: goka's builder hooks get none
 	cancel     context.CancelFunc
 	broken     atomic.Pointer[error]
@@ -32,7 +34,7 @@ type Attempt struct {
 
 // run lives one attempt until ctx ends or something fails.
 func (r *Runtime) attempt(parent context.Context) (err error) {
-	a := &Attempt{cfg: &r.cfg, stores: r.stores}
+	a := &Attempt{cfg: &r.cfg, stores: r.stores, callbacks: map[string]callback{}}
 	a.ctx, a.cancel = context.WithCancel(parent)
 	defer a.background.Wait()
 	defer a.cancel()
@@ -67,8 +69,6 @@ func (a *Attempt) options() []goka.ProcessorOption {
 	return []goka.ProcessorOption{
 		goka.WithClientID(a.cfg.Client.ClientID),
 		goka.WithLogger(gokaLog{a.cfg.Logger}),
-		goka.WithNilHandling(goka.NilProcess), // every record must be consumed, or its offset is never committed
-		goka.WithPartitionChannelSize(1000),
 		goka.WithProducerBuilder(func([]string, string, func() hash.Hash32) (goka.Producer, error) {
 			return noProducer{}, nil
 		}),
@@ -142,35 +142,6 @@ func (a *Attempt) failure() error {
 		return *p
 	}
 	return nil
-}
-
-// Callback makes f part of the running epoch of its partition. It gets the
-// state of that partition, which nobody else touches meanwhile, and the value
-// of the record, nil for a tombstone. It must not use the emitting or writing
-// methods of ctx: rows and records are written by the state's Epoch. A panic
-// ends the attempt, and nothing of the epoch is committed.
-func Callback[S State](a *Attempt, f func(ctx goka.Context, state S, value []byte)) goka.ProcessCallback {
-	return func(ctx goka.Context, msg any) {
-		value, _ := msg.([]byte) // goka passes nil for a tombstone
-		s := a.session.Load()
-		sh := s.shards[ctx.Partition()]
-		sh.lockForEvent()
-		finished := false
-		defer func() {
-			if !finished { // half a callback must never be committed
-				_ = a.fail(at("callback", fmt.Errorf("callback panicked at %s/%d/%d", ctx.Topic(), ctx.Partition(), ctx.Offset())))
-			}
-			sh.mu.Unlock()
-		}()
-		f(ctx, sh.state.(S), value)
-		if sh.consumed(string(ctx.Topic()), ctx.Offset()) {
-			select {
-			case s.full <- struct{}{}:
-			default: // asked already
-			}
-		}
-		finished = true
-	}
 }
 
 // noProducer is what goka gets for a producer: rows and records are written by

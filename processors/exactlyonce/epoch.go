@@ -21,6 +21,7 @@ type shard struct {
 	events int     // in the running epoch
 	owed   bool    // offsets are to be committed even if nothing is written
 	ended  bool    // the session is over: nobody cuts any more
+	record Record  // of the running callback
 
 	next    atomic.Int64 // committed next offset of the first input
 	target  atomic.Int64 // end of the changelog to recover
@@ -37,10 +38,13 @@ func newShard(id int32, limit int, st *store) *shard {
 // too large, but not beyond the session, or goka could not stop the partition.
 func (sh *shard) lockForEvent() {
 	sh.mu.Lock()
-	for sh.events >= 2*sh.limit && !sh.ended {
+	for sh.overfull() && !sh.ended {
 		sh.room.Wait()
 	}
 }
+
+// overfull reports whether the running epoch is far too large.
+func (sh *shard) overfull() bool { return sh.events >= 2*sh.limit }
 
 // consumed says that the callback for a record has finished. It reports that
 // the epoch has just become full.

@@ -72,11 +72,12 @@ func (l *ledger) Recover(a *Assignment) error {
 	return failed()
 }
 
-func (l *ledger) observe(ctx goka.Context, _ []byte) {
-	l.counts[ctx.Key()]++
+func (l *ledger) observe(r *Record) error {
+	l.counts[string(r.Key)]++
 	l.total++
-	l.dirty[ctx.Key()] = true
-	l.next = ctx.Offset() + 1
+	l.dirty[string(r.Key)] = true
+	l.next = r.Offset + 1
+	return nil
 }
 
 func (l *ledger) Cut() Epoch {
@@ -113,7 +114,7 @@ func (e *ledgerEpoch) Write(w *Writer) error {
 
 func (n names) graph(a *Attempt) *goka.GroupGraph {
 	return goka.DefineGroup(goka.Group(n.Group),
-		goka.Input(goka.Stream(n.Input), RawCodec{}, Callback(a, func(ctx goka.Context, l *ledger, v []byte) { l.observe(ctx, v) })),
+		Consume(a, n.Input, (*ledger).observe),
 		goka.Output(goka.Stream(n.Totals), RawCodec{}),
 		goka.Persist(RawCodec{}))
 }

@@ -238,15 +238,16 @@ func panicCommitsNothing(t *testing.T, brokers []string) {
 	stop := r.inProcess(t, func(_ *Config, _ func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
 		return func(a *Attempt) *goka.GroupGraph {
 			return goka.DefineGroup(goka.Group(w.Group),
-				goka.Input(goka.Stream(w.Input), RawCodec{}, Callback(a, func(ctx goka.Context, l *ledger, v []byte) {
-					l.observe(ctx, v)
+				Consume(a, w.Input, func(l *ledger, r *Record) error {
+					err := l.observe(r)
 					mu.Lock()
 					defer mu.Unlock()
-					if ctx.Offset() == 300 && panics < 2 {
+					if r.Offset == 300 && panics < 2 {
 						panics++
 						panic("half a callback")
 					}
-				})),
+					return err
+				}),
 				goka.Output(goka.Stream(w.Totals), RawCodec{}), goka.Persist(RawCodec{}))
 		}
 	})

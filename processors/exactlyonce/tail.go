@@ -53,8 +53,10 @@ func (t *tail) visibleEnd(ctx context.Context, from, end int64) (int64, error) {
 // or -1.
 func (t *tail) lastCommitted(ctx context.Context, pos, end int64) (int64, error) {
 	last, failures, since := int64(-1), 0, time.Time{}
-	for pos < end {
-		block, err := t.fetch(pos)
+	// A tail of a few records is all that is read nearly always; the broker
+	// sends at least one batch, however small the limit.
+	for limit := int32(64 << 10); pos < end; limit = min(4*limit, 4<<20) {
+		block, err := t.fetch(pos, limit)
 		if err != nil {
 			if failures++; failures > 20 {
 				return 0, fmt.Errorf("reading the end of %s/%d: %w", t.topic, t.partition, err)
@@ -84,16 +86,16 @@ func (t *tail) lastCommitted(ctx context.Context, pos, end int64) (int64, error)
 	return last, ctx.Err()
 }
 
-func (t *tail) fetch(pos int64) (*sarama.FetchResponseBlock, error) {
+func (t *tail) fetch(pos int64, limit int32) (*sarama.FetchResponseBlock, error) {
 	leader, err := t.client.Leader(t.topic, t.partition)
 	if err != nil {
 		return nil, err
 	}
 	req := &sarama.FetchRequest{
-		Version: 11, MaxWaitTime: 50, MinBytes: 1, MaxBytes: 4 << 20,
+		Version: 11, MaxWaitTime: 50, MinBytes: 1, MaxBytes: limit,
 		Isolation: sarama.ReadCommitted, SessionEpoch: -1,
 	}
-	req.AddBlock(t.topic, t.partition, pos, 4<<20, -1)
+	req.AddBlock(t.topic, t.partition, pos, limit, -1)
 	resp, err := leader.Fetch(req)
 	if err != nil {
 		_ = leader.Close() // opened again by the next look-up of the leader

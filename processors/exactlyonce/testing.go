@@ -43,18 +43,18 @@ func (w *Writer) Rows() iter.Seq2[string, []byte] {
 	}
 }
 
-// Record is a record that an epoch emits beside its rows.
-type Record struct {
+// Emitted is a record that an epoch emits beside its rows.
+type Emitted struct {
 	Topic, Key string
 	Value      []byte
 	Headers    goka.Headers
 }
 
 // Records yields what was emitted, in order.
-func (w *Writer) Records() iter.Seq[Record] {
-	return func(yield func(Record) bool) {
+func (w *Writer) Records() iter.Seq[Emitted] {
+	return func(yield func(Emitted) bool) {
 		for _, r := range w.records {
-			if !yield(Record{r.topic, r.key, r.value, r.headers}) {
+			if !yield(Emitted{r.topic, r.key, r.value, r.headers}) {
 				return
 			}
 		}
