@@ -3,8 +3,6 @@ package codecs
 import (
 	"strconv"
 	"time"
-
-	"github.com/tidwall/gjson"
 )
 
 // EncodeNative returns e as the JSON of a native event. Decoding it gives e
@@ -32,12 +30,4 @@ func EncodeNative(e *Event, l *Lifecycle) []byte {
 	}
 	b[len(b)-1] = '}' // in place of the last comma
 	return b
-}
-
-func appendMember(b []byte, name, value string) []byte {
-	b = append(b, '"')
-	b = append(b, name...)
-	b = append(b, `":`...)
-	b = gjson.AppendJSONString(b, value)
-	return append(b, ',')
 }

@@ -58,6 +58,12 @@ func anyRow(l *codecs.Lifecycle) *rapid.Generator[*codecs.Row] {
 				r.Timeline = append(r.Timeline, codecs.StatusTimes{Status: s, First: first, Last: last})
 			}
 		}
+		if rapid.Bool().Draw(t, "summarized") {
+			r.Summarized = codecs.Closing{
+				Status:   rapid.OneOf(anyStatus(l), rapid.Just(l.Abandoned())).Draw(t, "closing"),
+				ClosedAt: anyTime.Draw(t, "closed_at"),
+			}
+		}
 		return r
 	})
 }

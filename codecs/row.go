@@ -29,13 +29,21 @@ type StatusTimes struct {
 	First, Last int64
 }
 
+// Closing is how a delivery was closed, and when. The zero Closing is none.
+type Closing struct {
+	Status   Status // terminal, or ABANDONED
+	ClosedAt int64
+}
+
 // Row is the value of one delivery in the table latest-delivery. It stores
-// facts of the events merged into it and nothing derived from settings or from
-// the clock. A Row is immutable once it is shared.
+// facts: of the events merged into it, and of what was told about it. Nothing in
+// it is derived from settings or from the clock. A Row is immutable once it is
+// shared.
 type Row struct {
 	Winner     OrderKey
 	RawStatus  string // of the winner, as Event.RawStatus
 	Attributes [NumAttributes]AttributeValue
 	Timeline   []StatusTimes // ordered by Status, one entry per status seen
 	Horizon    int64         // of the partition when the row was created; None if there was none
+	Summarized Closing       // in the last summary sent; none if there was none or it said REOPENED
 }

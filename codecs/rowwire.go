@@ -14,6 +14,10 @@ const (
 	rowAttributes protowire.Number = 4
 	rowTimeline   protowire.Number = 5
 	rowHorizon    protowire.Number = 6
+	rowSummarized protowire.Number = 7
+
+	closingStatus protowire.Number = 1
+	closingAt     protowire.Number = 2
 
 	keyOccurredAt protowire.Number = 1
 	keyStatus     protowire.Number = 2
@@ -60,7 +64,15 @@ func (l *Lifecycle) AppendRow(b []byte, r *Row) []byte {
 		}
 		b = endMessage(b, start)
 	}
-	return appendOptionalTime(b, rowHorizon, r.Horizon)
+	b = appendOptionalTime(b, rowHorizon, r.Horizon)
+	if r.Summarized != (Closing{}) {
+		b = beginMessage(b, rowSummarized)
+		start := len(b)
+		b = appendText(b, closingStatus, l.Name(r.Summarized.Status))
+		b = appendTime(b, closingAt, r.Summarized.ClosedAt)
+		b = endMessage(b, start)
+	}
+	return b
 }
 
 func (l *Lifecycle) appendOrderKey(b []byte, field protowire.Number, k *OrderKey) []byte {
@@ -117,6 +129,8 @@ func (r *rowReader) read() (*Row, error) {
 			r.times(m, row)
 		case rowHorizon:
 			row.Horizon = m.time()
+		case rowSummarized:
+			r.closing(m, &row.Summarized)
 		default:
 			m.skip()
 		}
@@ -172,6 +186,23 @@ func (r *rowReader) orderKey(m *message, k *OrderKey) (name string) {
 	}
 	m.leave(outer)
 	return name
+}
+
+// closing reads what a summary said. A status that the lifecycle does not have
+// is none that a row can end with, so it is told anew.
+func (r *rowReader) closing(m *message, o *Closing) {
+	outer := m.enter()
+	for m.next() {
+		switch m.field {
+		case closingStatus:
+			o.Status = r.lifecycle.byName[r.string(m)]
+		case closingAt:
+			o.ClosedAt = m.time()
+		default:
+			m.skip()
+		}
+	}
+	m.leave(outer)
 }
 
 func (r *rowReader) attribute(m *message, row *Row) {

@@ -90,6 +90,11 @@ func rowObject(l *codecs.Lifecycle, r *codecs.Row) object {
 	o := object{"version": uint32(1), "winner": orderKeyObject(l, r.Winner)}
 	put(o, "raw_status", r.RawStatus)
 	putTime(o, "horizon", r.Horizon)
+	if r.Summarized != (codecs.Closing{}) {
+		closing := object{"status": l.Name(r.Summarized.Status)}
+		put(closing, "closed_at", r.Summarized.ClosedAt)
+		o["summarized"] = closing
+	}
 	var attributes []any
 	for a, v := range r.Attributes {
 		if v == (codecs.AttributeValue{}) {

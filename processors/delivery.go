@@ -31,6 +31,7 @@ type LatestDeliveryConfig struct {
 
 	FullTallyEvery  time.Duration    // default 6h: a quarter of the retention of the tallies
 	DeletesPerEpoch int              // deletes of forgotten rows per partition; default 5,000
+	ReadsPerEpoch   int              // rows read for the summaries of what the clock closed, per partition; default 500
 	CachedRows      int              // decoded rows kept in memory by a process that owns every partition; default 100,000
 	Now             func() time.Time // when to repeat tallies and how late events are; default time.Now
 }
@@ -60,6 +61,9 @@ func (c *LatestDeliveryConfig) complete() error {
 	}
 	if c.DeletesPerEpoch == 0 {
 		c.DeletesPerEpoch = 5_000
+	}
+	if c.ReadsPerEpoch == 0 {
+		c.ReadsPerEpoch = 500
 	}
 	if c.CachedRows == 0 {
 		c.CachedRows = 100_000
@@ -94,7 +98,7 @@ type deliveryState struct {
 
 	tellAll bool                  // the next cut tells all counts
 	toldAll time.Time             // when a full tally was last told
-	maximum int                   // deletes in the next cut
+	settle  bool                  // the next cut writes all deletes that are owed
 	headers []*exactlyonce.Header // of the current record
 	record  codecs.Record
 	decoded codecs.Decoded
@@ -105,7 +109,6 @@ func newDeliveryState(cfg *LatestDeliveryConfig) *deliveryState {
 		cfg:     cfg,
 		log:     cfg.Runtime.Logger.With("group", cfg.Topics.DeliveryGroup),
 		tellAll: true,
-		maximum: cfg.DeletesPerEpoch,
 	}
 	d.record.Headers = d.decodedHeaders
 	return d
@@ -177,11 +180,17 @@ func (d *deliveryState) Cut() exactlyonce.Epoch {
 	now := d.cfg.Now()
 	full := d.tellAll || now.Sub(d.toldAll) >= d.cfg.FullTallyEvery
 	tell := full || d.running.consumed
-	if !tell && !d.graves.pending() {
+	if !tell && !d.graves.pending() && len(d.owing) == 0 {
 		return nil
 	}
-	ep := d.cut(d.maximum)
-	d.maximum = d.cfg.DeletesPerEpoch
+	deletes, reads := d.cfg.DeletesPerEpoch, d.cfg.ReadsPerEpoch
+	if d.settle {
+		deletes, reads, d.settle = math.MaxInt, math.MaxInt, false
+	}
+	ep, err := d.cut(deletes, reads)
+	if err != nil {
+		return failedEpoch{err}
+	}
 	ep.progress = d.progress()
 	if tell {
 		ep.tally = &codecs.Tally{

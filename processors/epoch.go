@@ -10,12 +10,13 @@ import (
 
 // epoch is what one epoch of a partition of latest-delivery changed.
 type epoch struct {
-	number   uint32 // from 1, within one assignment
-	consumed bool   // a record was read, of whatever kind
-	changes  []change
-	deletes  []string // forgotten rows of former epochs
-	letters  []deadLetter
-	stats    epochStats
+	number    uint32 // from 1, within one assignment
+	consumed  bool   // a record was read, of whatever kind
+	changes   []change
+	deletes   []string // forgotten rows of former epochs
+	letters   []deadLetter
+	summaries []summary
+	stats     epochStats
 
 	// Set at the cut.
 	progress *codecs.Progress
@@ -46,8 +47,9 @@ func (ep *epoch) change(e *entry, row *codecs.Row) {
 func (ep *epoch) recycle() {
 	clear(ep.changes)
 	clear(ep.letters)
+	clear(ep.summaries)
 	ep.stats.reset()
-	*ep = epoch{changes: ep.changes[:0], letters: ep.letters[:0], stats: ep.stats}
+	*ep = epoch{changes: ep.changes[:0], letters: ep.letters[:0], summaries: ep.summaries[:0], stats: ep.stats}
 }
 
 // deliveryEpoch writes an epoch of latest-delivery.
@@ -79,12 +81,21 @@ func (ep deliveryEpoch) Write(w *exactlyonce.Writer) error {
 			w.Record(ep.topics.Tallies, key, codecs.AppendTally(nil, part), nil)
 		}
 	}
+	for _, sum := range ep.summaries {
+		w.Record(ep.topics.Summaries, sum.key, ep.settings.Lifecycle.AppendSummary(nil, sum.key, sum.row, sum.closing), nil)
+	}
 	for i := range ep.letters {
 		key, value, headers := ep.letters[i].record()
 		w.Record(ep.topics.DeadLetters, key, value, headers)
 	}
 	return nil
 }
+
+// failedEpoch is an epoch that could not be cut.
+type failedEpoch struct{ err error }
+
+// Write implements exactlyonce.Epoch.
+func (ep failedEpoch) Write(*exactlyonce.Writer) error { return ep.err }
 
 // TallyKey is the record key of the tallies of one source partition.
 func TallyKey(partition int32) string { return strconv.Itoa(int(partition)) }

@@ -21,6 +21,7 @@ type entry struct {
 	touched   uint32      // generation of the row cache
 	status    codecs.Status
 	closed    bool
+	owes      bool // a summary, see partition.owing
 }
 
 // index holds the entries of a partition by key and by due time. Live and

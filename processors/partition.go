@@ -1,9 +1,7 @@
 package processors
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"deliverystat/codecs"
 )
@@ -22,6 +20,7 @@ type partition struct {
 	frozen   *epoch // being committed, or nil
 	spare    *epoch // for the next cut, or nil
 	graves   graves
+	owing    []*entry                              // in line for their summary; those that owe none are skipped
 	stored   func(key string) (*codecs.Row, error) // reads a committed row
 }
 
@@ -61,7 +60,9 @@ func (p *partition) read(d *codecs.Decoded, timestamp int64, misplaced bool) (Ve
 		r = p.settings.refuseLate(row, event, p.stream)
 	}
 	if t.Row != row {
-		p.write(e, event.DeliveryID, t.Row)
+		if err := p.write(e, event.DeliveryID, row, t.Row); err != nil {
+			return Verdict{}, err
+		}
 		p.expire()
 	}
 	p.running.stats.count(r)
@@ -73,30 +74,43 @@ func (p *partition) read(d *codecs.Decoded, timestamp int64, misplaced bool) (Ve
 
 // row returns the row of e, nil if e is nil.
 func (p *partition) row(e *entry) (*codecs.Row, error) {
-	switch {
-	case e == nil:
+	if e == nil {
 		return nil, nil
-	case e.row != nil:
-	case e.epoch == p.running.number:
-		e.row = p.running.changes[e.slot].row
-	case p.frozen != nil && e.epoch == p.frozen.number:
-		e.row = p.frozen.changes[e.slot].row
-	default:
-		row, err := p.stored(e.key)
-		if err != nil {
+	}
+	row := p.inMemory(e)
+	if row == nil {
+		var err error
+		if row, err = p.stored(e.key); err != nil {
 			return nil, err
 		}
-		e.row = row
 	}
+	e.row = row
 	p.rows.touch(e)
-	return e.row, nil
+	return row, nil
 }
 
-// write puts row in the place of what the delivery had before; e is nil if it
-// was unknown.
-func (p *partition) write(e *entry, id string, row *codecs.Row) {
+// inMemory returns the row of e, or nil if only the table has it.
+func (p *partition) inMemory(e *entry) *codecs.Row {
+	switch {
+	case e.row != nil:
+		return e.row
+	case e.epoch == p.running.number:
+		return p.running.changes[e.slot].row
+	case p.frozen != nil && e.epoch == p.frozen.number:
+		return p.frozen.changes[e.slot].row
+	}
+	return nil
+}
+
+// write puts row in the place of old, the row of e; both are nil if the delivery
+// was unknown. What is still to be told of its former life is told first.
+func (p *partition) write(e *entry, id string, old, row *codecs.Row) error {
 	st := p.settings.Standing(row, p.stream)
+	var told codecs.Closing
 	if e == nil {
+		if err := p.tellBuried(p.graves.waiting[id]); err != nil {
+			return err
+		}
 		e = &entry{
 			key:    id,
 			scopes: p.tally.setOf(row, nil),
@@ -111,12 +125,21 @@ func (p *partition) write(e *entry, id string, row *codecs.Row) {
 			e.epoch, e.slot = p.running.number, slot
 		}
 	} else {
+		told = old.Summarized
+		if e.owes {
+			e.owes = false
+			told = p.summarize(id, old)
+		}
 		p.move(e, p.tally.setOf(row, e.scopes), st.Status, st.Closed, st.Due)
+	}
+	if row.Summarized = told; st.Closed || told != (codecs.Closing{}) {
+		row.Summarized = p.summarize(id, row)
 	}
 	e.orderTime = p.settings.GreatestOrderTime(row)
 	e.row = row
 	p.rows.touch(e)
 	p.running.change(e, row)
+	return nil
 }
 
 // move gives e another standing: a retraction and an assertion.
@@ -146,6 +169,7 @@ func (p *partition) expire() {
 		default: // the clock has passed the greatest event time + abandon-after
 			st := s.closed(s.Lifecycle.Abandoned(), e.due, p.stream)
 			p.move(e, e.scopes, st.Status, st.Closed, st.Due)
+			p.owe(e)
 		}
 	}
 }
@@ -156,25 +180,33 @@ func (p *partition) forget(e *entry) {
 	p.tally.add(e.scopes, e.status, e.closed, -1)
 	p.running.stats.forgotten(e.status)
 	p.index.remove(e)
+	row := p.inMemory(e)
 	e.row = nil
 	if e.epoch == p.running.number {
 		// The row that the table has is an older one, which may not be due:
 		// the delete can not wait for a later epoch.
+		if e.owes {
+			p.summarize(e.key, row)
+		}
 		p.running.changes[e.slot].row = nil
 		p.graves.bury(e.key, e.slot)
 	} else {
-		p.graves.queue(e.key)
+		// The summary goes with the delete: until then, the table says that it
+		// is owed.
+		p.graves.queue(grave{e.key, e.owes, row})
 	}
+	e.owes = false
 }
 
-// adopt takes in a committed row. It returns the due time of a row that is
-// forgotten and not yet deleted, which is counted nowhere.
-func (p *partition) adopt(key string, row *codecs.Row) (due int64, forgotten bool) {
+// adopt takes in a committed row. A row that is forgotten and not yet deleted is
+// counted nowhere; then it returns the due time, and whether a summary is owed.
+func (p *partition) adopt(key string, row *codecs.Row) (due dueGrave, forgotten bool) {
 	st := p.settings.Standing(row, p.stream)
+	owes := row.Summarized != st.closing()
 	if st.Forgotten {
 		// Has been done already, unless the settings have changed.
 		p.stream.Horizon = max(p.stream.Horizon, p.settings.GreatestOrderTime(row))
-		return st.Due, true
+		return dueGrave{st.Due, grave{key: key, owes: owes}}, true
 	}
 	e := &entry{
 		key:       key,
@@ -186,20 +218,31 @@ func (p *partition) adopt(key string, row *codecs.Row) (due int64, forgotten boo
 	}
 	p.index.add(e)
 	p.tally.add(e.scopes, e.status, e.closed, +1)
-	return 0, false
+	if owes {
+		p.owe(e)
+	}
+	return dueGrave{}, false
 }
 
-// cut freezes the running epoch, with at most n deletes of former epochs, and
-// begins the next.
-func (p *partition) cut(n int) *epoch {
+// cut freezes the running epoch, with at most deletes deletes of former epochs
+// and about reads of the rows that are only in the table, and begins the next.
+func (p *partition) cut(deletes, reads int) (*epoch, error) {
+	if err := p.payOwed(reads); err != nil {
+		return nil, err
+	}
+	for _, g := range p.graves.take(deletes, reads) {
+		if err := p.tellBuried(g); err != nil {
+			return nil, err
+		}
+		p.running.deletes = append(p.running.deletes, g.key)
+	}
 	p.frozen = p.running
-	p.frozen.deletes = p.graves.take(n)
 	p.running, p.spare = p.spare, nil
 	if p.running == nil {
 		p.running = newEpoch(0, p.settings.Lifecycle)
 	}
 	p.running.number = p.frozen.number + 1
-	return p.frozen
+	return p.frozen, nil
 }
 
 // committed says that the frozen epoch is durable: its rows can be read from
@@ -218,79 +261,4 @@ func (s *Settings) refuseLate(row *codecs.Row, e *codecs.Event, at Stream) Verdi
 	return Verdict{Late, codecs.TooLate, fmt.Sprintf(
 		"the order time %s is not after %s, up to which deliveries may have been forgotten",
 		written(s.OrderTime(e.OccurredAt, e.Status)), written(horizon))}
-}
-
-// graves are the keys of forgotten rows whose deletes are to be written.
-type graves struct {
-	waiting map[string]struct{} // in line
-	line    []string            // oldest first; keys that wait no more are skipped
-	buried  map[string]int32    // deleted by the running epoch: its slot
-}
-
-func newGraves() graves {
-	return graves{waiting: map[string]struct{}{}, buried: map[string]int32{}}
-}
-
-// queue puts a delete in line.
-func (g *graves) queue(key string) {
-	if _, waits := g.waiting[key]; waits {
-		return
-	}
-	g.waiting[key] = struct{}{}
-	g.line = append(g.line, key)
-}
-
-// bury notes that the running epoch deletes key in slot.
-func (g *graves) bury(key string, slot int32) { g.buried[key] = slot }
-
-// reopen drops the delete of key, which is written anew. It returns the slot of
-// a delete that the running epoch has already.
-func (g *graves) reopen(key string) (slot int32, buried bool) {
-	if len(g.waiting) > 0 {
-		delete(g.waiting, key)
-	}
-	if len(g.buried) > 0 {
-		slot, buried = g.buried[key]
-		delete(g.buried, key)
-	}
-	return slot, buried
-}
-
-// pending reports whether deletes are in line.
-func (g *graves) pending() bool { return len(g.waiting) > 0 }
-
-// take removes the oldest deletes from the line, at most n, for the epoch that
-// is being cut.
-func (g *graves) take(n int) []string {
-	clear(g.buried)
-	if len(g.waiting) == 0 {
-		g.line = nil
-		return nil
-	}
-	keys := make([]string, 0, min(n, len(g.waiting)))
-	i := 0
-	for ; i < len(g.line) && len(keys) < n; i++ {
-		if _, waits := g.waiting[g.line[i]]; waits {
-			keys = append(keys, g.line[i])
-			delete(g.waiting, g.line[i])
-		}
-	}
-	g.line = g.line[i:]
-	return keys
-}
-
-// dueRow is a forgotten row found in recovery.
-type dueRow struct {
-	key string
-	due int64
-}
-
-// queueAll puts the deletes of rows in line, oldest first.
-func (g *graves) queueAll(rows []dueRow) {
-	slices.SortFunc(rows, func(a, b dueRow) int {
-		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.key, b.key))
-	})
-	for _, r := range rows {
-		g.queue(r.key)
-	}
 }

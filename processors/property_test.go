@@ -172,6 +172,7 @@ func TestPropertyStateIsAFunctionOfTheInput(t *testing.T) {
 		f := newFirstStage(t, anySettings(t), anyInput(t, rapid.IntRange(1, 40).Draw(t, "n"))...)
 		f.partitions = int32(rapid.SampledFrom([]int{1, 1, 4}).Draw(t, "partitions"))
 		f.cfg.DeletesPerEpoch = rapid.IntRange(1, 3).Draw(t, "deletes")
+		f.cfg.ReadsPerEpoch = rapid.IntRange(1, 3).Draw(t, "reads")
 		f.cfg.CachedRows = rapid.IntRange(1, 6).Draw(t, "cached")
 		second := newSecondStage(t, 1)
 		all := expectations(t, f)
@@ -219,6 +220,12 @@ func TestPropertyStateIsAFunctionOfTheInput(t *testing.T) {
 		require.Equal(t, f.input.end(), f.progress().Next)
 		checkCommitted(t, f, all)
 		require.ElementsMatch(t, sortedKeys(f.deliveries()), f.rowKeys(), "every owed delete is written in the end")
+		whole := newFirstStage(t, f.cfg.Settings, f.input.records...)
+		whole.partitions = f.partitions
+		whole.assign()
+		whole.drain()
+		require.Empty(t, cmp.Diff(whole.summaries(), f.summaries()), "summaries do not depend on epochs and crashes")
+		checkLastSummaries(t, f)
 
 		second.input.records = nil
 		for _, rec := range f.to(f.cfg.Topics.Tallies) {

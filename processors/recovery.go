@@ -3,7 +3,6 @@ package processors
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"deliverystat/codecs"
 	"deliverystat/processors/exactlyonce"
@@ -22,7 +21,7 @@ func (d *deliveryState) Recover(a *exactlyonce.Assignment) error {
 	d.log = d.log.With("partition", a.Partition)
 	in := a.Inputs[0]
 	var progress *codecs.Progress
-	var forgotten []dueRow
+	var forgotten []dueGrave
 	rows, failed := a.Rows()
 	for key, value := range rows {
 		if key == codecs.ProgressKey {
@@ -40,7 +39,7 @@ func (d *deliveryState) Recover(a *exactlyonce.Assignment) error {
 			return fmt.Errorf("decoding a row: %w", err)
 		}
 		if due, gone := d.adopt(key, row); gone {
-			forgotten = append(forgotten, dueRow{key, due})
+			forgotten = append(forgotten, due)
 		}
 	}
 	if err := failed(); err != nil {
@@ -90,7 +89,7 @@ func (d *deliveryState) start(progress *codecs.Progress, in *exactlyonce.Input) 
 		// times span the lateness again nothing is forgotten, so the deletes
 		// that are owed may not wait behind the new progress row.
 		d.stream.FirstRecord, d.stream.LastRecord = codecs.None, codecs.None
-		d.maximum = math.MaxInt
+		d.settle = true
 	default:
 		if in.Committed < 0 && progress.Next <= in.LogEnd { // the group's offsets have expired
 			in.Start = max(progress.Next, in.LogStart)

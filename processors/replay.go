@@ -23,7 +23,7 @@ func NewReplay(s *Settings) *Replay {
 // nanoseconds, and misplaced says that its key belongs to another partition.
 func (r *Replay) Apply(d *codecs.Decoded, timestamp int64, misplaced bool) Verdict {
 	v, _ := r.p.read(d, timestamp, misplaced) // every row is in memory, so reading one does not fail
-	r.p.cut(math.MaxInt)
+	_, _ = r.p.cut(math.MaxInt, math.MaxInt)
 	r.p.committed()
 	return v
 }

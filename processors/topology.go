@@ -46,6 +46,7 @@ func (t *Topics) latestDelivery(a *exactlyonce.Attempt) *goka.GroupGraph {
 		exactlyonce.Consume(a, t.Events, (*deliveryState).consume),
 		goka.Output(goka.Stream(t.Tallies), raw),
 		goka.Output(goka.Stream(t.DeadLetters), raw),
+		goka.Output(goka.Stream(t.Summaries), raw),
 		goka.Persist(raw), // t.DeliveryTable
 	)
 }
