@@ -1,7 +1,6 @@
 package processors
 
 import (
-	"slices"
 	"strconv"
 
 	"deliverystat/codecs"
@@ -62,14 +61,14 @@ type deliveryEpoch struct {
 // Write implements exactlyonce.Epoch. The progress row comes last, so that
 // whoever reads it has read all that it speaks of.
 func (ep deliveryEpoch) Write(w *exactlyonce.Writer) error {
-	var scratch []byte
+	const usual = 512 // bytes of a row or a summary
+	l := ep.settings.Lifecycle
 	for _, c := range ep.changes {
 		if c.row == nil {
 			w.Row(c.key, nil)
 			continue
 		}
-		scratch = ep.settings.Lifecycle.AppendRow(scratch[:0], c.row)
-		w.Row(c.key, slices.Clone(scratch))
+		w.Row(c.key, l.AppendRow(w.Room(usual), c.row))
 	}
 	for _, key := range ep.deletes {
 		w.Row(key, nil)
@@ -82,7 +81,7 @@ func (ep deliveryEpoch) Write(w *exactlyonce.Writer) error {
 		}
 	}
 	for _, sum := range ep.summaries {
-		w.Record(ep.topics.Summaries, sum.key, ep.settings.Lifecycle.AppendSummary(nil, sum.key, sum.row, sum.closing), nil)
+		w.Record(ep.topics.Summaries, sum.key, l.AppendSummary(w.Room(2*usual), sum.key, sum.row, sum.closing), nil)
 	}
 	for i := range ep.letters {
 		key, value, headers := ep.letters[i].record()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/IBM/sarama"
 	"github.com/lovoo/goka"
@@ -148,17 +149,21 @@ func (p *producer) send(ctx context.Context, e *transaction) error {
 	table := p.cfg.table()
 	for i := range e.parts {
 		part := &e.parts[i]
-		for _, r := range part.rows {
-			m := &sarama.ProducerMessage{Topic: table, Key: sarama.StringEncoder(r.Key), Metadata: ToPartition(part.shard.id)}
+		messages := make([]sarama.ProducerMessage, len(part.rows)+len(part.records)) // in one allocation
+		var pinned any = ToPartition(part.shard.id)
+		for j := range part.rows {
+			r, m := &part.rows[j], &messages[j]
+			m.Topic, m.Key, m.Metadata = table, (*rowKey)(r), pinned
 			if r.Value != nil {
-				m.Value = sarama.ByteEncoder(r.Value)
+				m.Value = (*rowValue)(r)
 			}
 			if err := p.put(ctx, m); err != nil {
 				return err
 			}
 		}
-		for _, r := range part.records {
-			m := &sarama.ProducerMessage{Topic: r.topic, Key: sarama.StringEncoder(r.key), Headers: saramaHeaders(r.headers)}
+		for j := range part.records {
+			r, m := &part.records[j], &messages[len(part.rows)+j]
+			m.Topic, m.Key, m.Headers = r.topic, sarama.StringEncoder(r.key), saramaHeaders(r.headers)
 			if r.value != nil {
 				m.Value = sarama.ByteEncoder(r.value)
 			}
@@ -172,6 +177,26 @@ func (p *producer) send(ctx context.Context, e *transaction) error {
 	}
 	return nil
 }
+
+// rowKey is the key of a row as sarama takes it, without a copy.
+type rowKey Change
+
+// Encode implements sarama.Encoder.
+func (r *rowKey) Encode() ([]byte, error) {
+	return unsafe.Slice(unsafe.StringData(r.Key), len(r.Key)), nil //nolint:gosec // sarama only reads it
+}
+
+// Length implements sarama.Encoder.
+func (r *rowKey) Length() int { return len(r.Key) }
+
+// rowValue is the value of a row as sarama takes it.
+type rowValue Change
+
+// Encode implements sarama.Encoder.
+func (r *rowValue) Encode() ([]byte, error) { return r.Value, nil }
+
+// Length implements sarama.Encoder.
+func (r *rowValue) Length() int { return len(r.Value) }
 
 func (p *producer) put(ctx context.Context, m *sarama.ProducerMessage) error {
 	if size := m.ByteSize(2) - 36; size > MaxRecordBytes+2048 {

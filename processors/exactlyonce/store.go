@@ -46,6 +46,7 @@ type store struct {
 
 	flushMu sync.Mutex // held while rows go to LevelDB, and to open or close it
 	db      *leveldb.DB
+	batch   leveldb.Batch // its memory is used again
 
 	mu       sync.RWMutex
 	meta     storeMeta
@@ -304,7 +305,8 @@ func (s *store) flushLocked() error {
 	db := s.db
 	s.mu.Unlock()
 
-	var batch leveldb.Batch
+	batch := &s.batch
+	batch.Reset()
 	key := make([]byte, 0, 64)
 	for k, v := range rows {
 		key = append(append(key[:0], rowPrefix...), k...)
@@ -319,7 +321,7 @@ func (s *store) flushLocked() error {
 		return fmt.Errorf("encoding store metadata: %w", err)
 	}
 	batch.Put([]byte(metaKey), m)
-	err = db.Write(&batch, nil)
+	err = db.Write(batch, nil)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
