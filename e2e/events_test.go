@@ -53,12 +53,13 @@ func idIn(partition int32, n int) string {
 }
 
 // world reads the input back and returns what it means at each position,
-// according to the reference model.
-func (d *deployment) world() *market.World {
+// according to the reference model, counted by dimensions too.
+func (d *deployment) world(dimensions ...codecs.Attribute) *market.World {
 	d.t.Helper()
 	log, err := d.client.ReadAll(d.t.Context(), d.events())
 	require.NoError(d.t, err)
 	rules := market.DefaultRules()
+	rules.Dimensions = dimensions
 	w := market.NewWorld(rules, len(log))
 	for p, records := range log {
 		for _, r := range records {
@@ -98,6 +99,10 @@ func read(lifecycle *codecs.Lifecycle, r kafka.Record) market.Entry {
 	entry.Event = &codecs.Event{
 		DeliveryID: id, EventID: text("event_id", "eventId"), Status: status, OccurredAt: at,
 		Sequence: int64(sequence), Sequenced: sequence != 0,
+		Attributes: [codecs.NumAttributes]string{
+			codecs.OrderID: text("order_id", "orderId"), codecs.StoreID: text("store_id", "storeId"),
+			codecs.Region: text("region", "region"), codecs.Service: text("service", "service"),
+		},
 	}
 	return entry
 }

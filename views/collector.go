@@ -42,7 +42,7 @@ type Collector struct {
 
 	deliveries, closed, stuck, drift *prometheus.Desc
 	byDimension                      []*prometheus.Desc // as CollectorConfig.Dimensions
-	newestEvent, lag, open           *prometheus.Desc
+	newestEvent, lag, values, open   *prometheus.Desc
 	staleness, ready                 *prometheus.Desc
 }
 
@@ -74,6 +74,8 @@ func NewCollector(cfg CollectorConfig) *Collector {
 			"Event time of the newest event that the counts reflect."),
 		lag: global("lag_records",
 			"Offsets of the input between the counts and the last committed record.", "partition"),
+		values: global("dimension_values",
+			"Values of a dimension that are counted; metrics show the most frequent and sum up the rest as "+otherValue+".", "dimension"),
 		open: global("open_transaction_records",
 			"Offsets of the input that open transactions of producers hold back: high watermark minus last stable offset.", "partition"),
 		staleness: prometheus.NewDesc("deliverystat_staleness_seconds",
@@ -92,7 +94,7 @@ func NewCollector(cfg CollectorConfig) *Collector {
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.deliveries, c.closed, c.stuck, c.drift, c.newestEvent, c.lag, c.open, c.staleness, c.ready,
+		c.deliveries, c.closed, c.stuck, c.drift, c.newestEvent, c.lag, c.values, c.open, c.staleness, c.ready,
 	} {
 		ch <- d
 	}
@@ -210,6 +212,7 @@ func (c *Collector) collectDimension(ch chan<- prometheus.Metric, desc *promethe
 			groups = append(groups, g)
 		}
 	}
+	gauge(ch, c.values, float64(len(groups)), dimension.String())
 	slices.SortFunc(groups, func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.live, a.live), cmp.Compare(a.value, b.value))
 	})

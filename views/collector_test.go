@@ -134,6 +134,9 @@ deliverystat_deliveries_by_region{region="seoul",status="PICKED_UP"} 0
 deliverystat_deliveries_by_region{region="seoul",status="PICKUP_REQUESTED"} 0
 deliverystat_deliveries_by_region{region="seoul",status="RETURNING"} 0
 deliverystat_deliveries_by_region{region="seoul",status="UNKNOWN"} 0
+# HELP deliverystat_dimension_values Values of a dimension that are counted; metrics show the most frequent and sum up the rest as _other. Equal on every replica that serves: aggregate with max by (namespace, job, dimension), never sum.
+# TYPE deliverystat_dimension_values gauge
+deliverystat_dimension_values{dimension="region"} 2
 # HELP deliverystat_lag_records Offsets of the input between the counts and the last committed record. Equal on every replica that serves: aggregate with max by (namespace, job, partition), never sum.
 # TYPE deliverystat_lag_records gauge
 deliverystat_lag_records{partition="0"} 1
@@ -203,6 +206,9 @@ func TestCollectorSumsUpRareValues(t *testing.T) {
 			}
 		}
 		require.Equal(t, map[string]float64{"a CREATED": 5, "_other CREATED": 7, "_other GONE": 1}, got)
+		values := s.families(t)["deliverystat_dimension_values"].GetMetric()
+		require.Len(t, values, 1, "of the one dimension that is counted")
+		require.InDelta(t, 4, values[0].GetGauge().GetValue(), 0)
 	})
 }
 

@@ -52,6 +52,8 @@ type Counts struct {
 	Live   int64            `json:"live"`
 	Closed map[string]int64 `json:"closed"`
 	AsOf   AsOf             `json:"as_of"`
+
+	Groups []map[string]any `json:"groups"` // of a query ?by=
 }
 
 // AsOf says what an answer reflects.
