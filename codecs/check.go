@@ -9,7 +9,7 @@ import (
 
 // check makes an event of the fields of record r, or refuses it.
 func (d *Decoder) check(r *Record, f *fields, out *Decoded) {
-	id, ok := f.checkID(r.Key, out)
+	id, ok := f.checkID(r.Key, d.anyKey, out)
 	if !ok {
 		return
 	}
@@ -55,7 +55,7 @@ func (d *Decoder) check(r *Record, f *fields, out *Decoded) {
 	e.Hash = d.lifecycle.HashEvent(e)
 }
 
-func (f *fields) checkID(key string, out *Decoded) (string, bool) {
+func (f *fields) checkID(key string, anyKey bool, out *Decoded) (string, bool) {
 	id := f.deliveryID.text
 	switch {
 	case f.deliveryID.absent() && f.outbox && key != "":
@@ -71,7 +71,7 @@ func (f *fields) checkID(key string, out *Decoded) (string, bool) {
 		out.refuse(InvalidID, fmt.Sprintf("delivery_id %.64q of %d bytes is not 1 to 256 bytes of UTF-8 without control characters", id, len(id)))
 		return "", false
 	}
-	if key != id && unwrapText(key) != id {
+	if !anyKey && key != id && unwrapText(key) != id {
 		out.refuse(KeyMismatch, fmt.Sprintf("record key %.300q is not the delivery_id %.300q", key, id))
 		return "", false
 	}

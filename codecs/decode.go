@@ -22,6 +22,7 @@ func Formats() []string { return []string{FormatAuto, FormatNative, FormatOutbox
 type Decoder struct {
 	lifecycle *Lifecycle
 	format    string
+	anyKey    bool
 }
 
 // NewDecoder returns a decoder for one of Formats.
@@ -30,6 +31,14 @@ func NewDecoder(format string, lifecycle *Lifecycle) (*Decoder, error) {
 		return nil, fmt.Errorf("unknown events format %q, want one of %s", format, strings.Join(Formats(), ", "))
 	}
 	return &Decoder{lifecycle: lifecycle, format: format}, nil
+}
+
+// AnyKey returns a decoder like d for records whose key need not be the delivery
+// ID.
+func (d *Decoder) AnyKey() *Decoder {
+	other := *d
+	other.anyKey = true
+	return &other
 }
 
 // Decode never fails and never panics. out is overwritten. What it keeps of r

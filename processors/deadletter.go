@@ -46,6 +46,20 @@ type deadLetter struct {
 	verdict   Verdict
 }
 
+// letterOf is the dead letter of r.
+func letterOf(r *exactlyonce.Record, v Verdict) deadLetter {
+	return deadLetter{
+		topic:     r.Topic,
+		partition: r.Partition,
+		offset:    r.Offset,
+		timestamp: r.Timestamp.UnixMilli(),
+		key:       string(r.Key),
+		value:     r.Value,
+		headers:   goka.HeadersFromSarama(r.Headers),
+		verdict:   v,
+	}
+}
+
 // record returns the dead letter as it is emitted. It can be replayed: key,
 // value and headers are those of the record, unless it was too large.
 func (d *deadLetter) record() (key string, value []byte, headers goka.Headers) {

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lovoo/goka"
-
 	"deliverystat/codecs"
 	"deliverystat/processors/exactlyonce"
 )
@@ -110,7 +108,7 @@ func newDeliveryState(cfg *LatestDeliveryConfig) *deliveryState {
 		log:     cfg.Runtime.Logger.With("group", cfg.Topics.DeliveryGroup),
 		tellAll: true,
 	}
-	d.record.Headers = d.decodedHeaders
+	d.record.Headers = func() []codecs.Header { return decodedHeaders(d.headers) }
 	return d
 }
 
@@ -130,16 +128,7 @@ func (d *deliveryState) consume(r *exactlyonce.Record) error {
 		return err
 	}
 	if verdict.Reason != "" {
-		d.running.letters = append(d.running.letters, deadLetter{
-			topic:     r.Topic,
-			partition: r.Partition,
-			offset:    r.Offset,
-			timestamp: r.Timestamp.UnixMilli(),
-			key:       string(r.Key),
-			value:     r.Value,
-			headers:   goka.HeadersFromSarama(r.Headers),
-			verdict:   verdict,
-		})
+		d.running.letters = append(d.running.letters, letterOf(r, verdict))
 	}
 	return nil
 }
@@ -150,10 +139,10 @@ func (d *deliveryState) misplaced(r *exactlyonce.Record) bool {
 	return d.cfg.Runtime.Client.Hasher.Partition(r.Key, d.assignment.Partitions) != r.Partition
 }
 
-// decodedHeaders gives the decoder the headers of the current record.
-func (d *deliveryState) decodedHeaders() []codecs.Header {
-	headers := make([]codecs.Header, len(d.headers))
-	for i, h := range d.headers {
+// decodedHeaders are the headers of a record as the decoder takes them.
+func decodedHeaders(all []*exactlyonce.Header) []codecs.Header {
+	headers := make([]codecs.Header, len(all))
+	for i, h := range all {
 		headers[i] = codecs.Header{Key: string(h.Key), Value: h.Value}
 	}
 	return headers

@@ -1,6 +1,11 @@
 package processors
 
-import "deliverystat/processors/exactlyonce"
+import (
+	"log/slog"
+	"time"
+
+	"deliverystat/processors/exactlyonce"
+)
 
 // NewDeliveryState is the state that NewLatestDelivery gives the runtime.
 func NewDeliveryState(cfg LatestDeliveryConfig) (exactlyonce.State, error) {
@@ -18,12 +23,23 @@ func NewCountsState(cfg CountPerStatusConfig) (exactlyonce.State, error) {
 	return newCountsState(&cfg), nil
 }
 
+// NewNormalizeState is the state that NewNormalize gives the runtime.
+func NewNormalizeState(cfg NormalizeConfig) exactlyonce.State {
+	if cfg.Metrics == nil {
+		cfg.Metrics = NewSourceMetrics(nil, nil)
+	}
+	cfg.Runtime.Logger, cfg.Now = slog.New(slog.DiscardHandler), time.Now
+	return newNormalizeState(&cfg)
+}
+
 // Consume is the callback of a state.
 func Consume(s exactlyonce.State, r *exactlyonce.Record) error {
 	switch s := s.(type) {
 	case *deliveryState:
 		return s.consume(r)
 	case *countsState:
+		return s.consume(r)
+	case *normalizeState:
 		return s.consume(r)
 	}
 	panic("unknown state")

@@ -27,6 +27,12 @@ type Metrics struct {
 // this name: theirs are in upper case.
 const NoStatus = "none"
 
+// delayBuckets reach from what a healthy pipeline takes to a lost day, in
+// seconds.
+func delayBuckets() []float64 {
+	return []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86400}
+}
+
 // NewMetrics registers the metrics with reg, which may be nil. Every series
 // starts at 0, so that the first increase is one.
 func NewMetrics(reg prometheus.Registerer, l *codecs.Lifecycle) *Metrics {
@@ -60,7 +66,7 @@ func NewMetrics(reg prometheus.Registerer, l *codecs.Lifecycle) *Metrics {
 		delay: f.NewHistogram(prometheus.HistogramOpts{
 			Name:                            "deliverystat_event_delay_seconds",
 			Help:                            "Time from the event time of an applied event to the commit of its effect.",
-			Buckets:                         []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86400},
+			Buckets:                         delayBuckets(),
 			NativeHistogramBucketFactor:     1.1,
 			NativeHistogramMaxBucketNumber:  100,
 			NativeHistogramMinResetDuration: time.Hour,

@@ -17,6 +17,8 @@ type Topics struct {
 	Control       string
 	DeliveryGroup string // consumer group of the first stage
 	CountsGroup   string // consumer group of the second stage
+
+	prefix string
 }
 
 // NewTopics returns the default names with prefix put before each; events, if
@@ -32,12 +34,16 @@ func NewTopics(prefix, events string) Topics {
 		Control:       prefix + "deliverystat-control",
 		DeliveryGroup: prefix + "latest-delivery",
 		CountsGroup:   prefix + "count-per-status",
+		prefix:        prefix,
 	}
 	if events != "" {
 		t.Events = events
 	}
 	return t
 }
+
+// NormalizeGroup is the consumer group that republishes a source.
+func (t *Topics) NormalizeGroup(source string) string { return t.prefix + "normalize-" + source }
 
 // latestDelivery is the group graph of the first stage.
 func (t *Topics) latestDelivery(a *exactlyonce.Attempt) *goka.GroupGraph {

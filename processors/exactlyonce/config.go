@@ -64,6 +64,8 @@ type Observer interface {
 type Config struct {
 	Client ClientConfig
 	Group  string // consumer group; the table topic is Group + "-table"
+	// Stateless says that the group has no table: its epochs write records only.
+	Stateless bool
 	// Instance names this process. It must be stable over restarts and unique
 	// among live processes: it is the group instance ID and, with the group, the
 	// transactional ID.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -200,12 +201,16 @@ func (s *session) own() error {
 // recover rebuilds one shard and tells sarama where to begin reading.
 func (s *session) recover(sh *shard, committed *sarama.OffsetFetchResponse) error {
 	a := s.a
-	partitions, err := a.cluster.Client.Partitions(a.cfg.table())
-	if err != nil {
-		return fmt.Errorf("partitions of %s: %w", a.cfg.table(), err)
-	}
-	as := &Assignment{Partition: sh.id, Partitions: int32(len(partitions)), table: sh.store}
-	for topic := range s.Claims() {
+	as := &Assignment{Partition: sh.id, table: sh.store}
+	for topic, claimed := range s.Claims() {
+		if !slices.Contains(claimed, sh.id) {
+			continue
+		}
+		partitions, err := a.cluster.Client.Partitions(topic)
+		if err != nil {
+			return fmt.Errorf("partitions of %s: %w", topic, err)
+		}
+		as.Partitions = int32(len(partitions)) // the same for all topics and the table: goka checks that
 		in, err := s.input(topic, sh.id, committed)
 		if err != nil {
 			return err

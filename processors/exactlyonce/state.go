@@ -53,7 +53,7 @@ type Input struct {
 // Assignment is what State.Recover learns about its partition.
 type Assignment struct {
 	Partition  int32
-	Partitions int32 // of the table
+	Partitions int32 // of the inputs, and of the table if there is one
 	Inputs     []*Input
 
 	table table

@@ -23,7 +23,7 @@ type Serve struct {
 	Meaning
 	Safety
 
-	Sources          []string      `help:"Topics with other keys or partitioners to republish; not in this version." placeholder:"TOPIC[=PROFILE],…"`
+	Sources          []string      `help:"Topics whose key is not the delivery ID, or whose partitioner or shape differs: their events are republished to the input." placeholder:"TOPIC[=PROFILE],…"`
 	Roles            []string      `help:"What this process does: processors, api." default:"processors,api" oneof:"processors,api"`
 	SessionTimeout   time.Duration `help:"A replica that is silent for so long loses its partitions." default:"30s"`
 	CommitInterval   time.Duration `help:"How often results are committed." default:"50ms"`
@@ -66,9 +66,7 @@ func (s *Serve) Check(problems *Problems) {
 	s.Naming.Check(problems)
 	s.Format.Check(problems)
 	s.CheckUnless(s.AllowUnsafe, problems)
-	if len(s.Sources) > 0 {
-		problems.Add("sources", "this version does not republish: the keys of the input must be delivery IDs")
-	}
+	s.checkSources(problems)
 	if len(s.Roles) == 0 {
 		problems.Add("roles", "want at least one of processors, api")
 	}

@@ -91,7 +91,7 @@ type viewed struct {
 // views reflect of all.
 func (s *Service) partitions() any {
 	owned := []partition{}
-	for group, runtime := range s.groups() {
+	for group, runtime := range s.allGroups() {
 		for _, p := range runtime.Status() {
 			owned = append(owned, partition{group, p.Partition, s.o.Name(), p.State, p.Next, p.Remaining})
 		}

@@ -34,6 +34,14 @@ func (s *Service) metrics() {
 		return
 	}
 	groups := []string{s.topics.DeliveryGroup, s.topics.CountsGroup}
+	var sources []string
+	for _, source := range s.o.SourceList() {
+		sources = append(sources, source.Topic)
+		groups = append(groups, s.topics.NormalizeGroup(source.Topic))
+	}
+	if len(sources) > 0 {
+		s.republished = processors.NewSourceMetrics(s.registry, sources)
+	}
 	s.observer = newObserver(f, groups)
 	s.counted = processors.NewMetrics(s.registry, s.settings.Lifecycle)
 	s.registry.MustRegister(&recovery{s: s, remaining: prometheus.NewDesc("deliverystat_recovery_remaining_records",

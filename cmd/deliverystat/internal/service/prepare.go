@@ -107,7 +107,7 @@ func (s *Service) checkKeys(ctx context.Context, cluster *kafka.Cluster, partiti
 	if !contradicts {
 		return nil
 	}
-	advice := "no known hash puts them there: republish them by delivery ID with --sources=" + s.topics.Events
+	advice := "no known hash puts them there: republish them by delivery ID with --sources=" + s.topics.Events + " and another --events-topic"
 	if better != "" {
 		advice = "--key-partitioner=" + string(better) + " would match"
 	}

@@ -88,7 +88,7 @@ func (s *Service) startParts(ctx context.Context, p *parts, partitions int32, fa
 	if err := s.prepareProcessors(partitions); err != nil {
 		return err
 	}
-	for group, runtime := range s.groups() {
+	for group, runtime := range s.allGroups() {
 		p.working = append(p.working, start(ctx, "processor "+group, fail, func(ctx context.Context) error {
 			if err := runtime.Run(ctx); err != nil {
 				return s.explain(group, err)

@@ -35,6 +35,8 @@ type Service struct {
 	observer *observer
 	counted  *processors.Metrics // nil without the role processors
 
+	republished *processors.SourceMetrics // nil without sources
+
 	views *views.Replica // nil without the role api
 	api   *api.API       // nil without the role api
 
@@ -47,6 +49,7 @@ type Service struct {
 
 	mu       sync.Mutex
 	runtimes map[string]*exactlyonce.Runtime // by group
+	sources  map[string]*exactlyonce.Runtime // by group; they republish
 }
 
 // New wires a service and occupies its addresses. It talks to nobody. ctx bounds
@@ -54,7 +57,7 @@ type Service struct {
 func New(ctx context.Context, o Options) (*Service, error) {
 	s := &Service{
 		o: o, log: o.Logger, topics: o.Topics(), settings: o.Settings(o.Lifecycle()),
-		registry: prometheus.NewRegistry(), runtimes: map[string]*exactlyonce.Runtime{},
+		registry: prometheus.NewRegistry(), runtimes: map[string]*exactlyonce.Runtime{}, sources: map[string]*exactlyonce.Runtime{},
 	}
 	var err error
 	if s.decoder, err = o.Decoder(); err != nil {
@@ -156,14 +159,43 @@ func (s *Service) prepareProcessors(partitions int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runtimes[s.topics.DeliveryGroup], s.runtimes[s.topics.CountsGroup] = deliveries, counts
+	return s.prepareSources(base)
+}
+
+// prepareSources wires what republishes the sources.
+func (s *Service) prepareSources(base exactlyonce.Config) error {
+	for _, source := range s.o.SourceList() {
+		decoder, err := s.o.SourceDecoder(source)
+		if err != nil {
+			return err
+		}
+		runtime, err := processors.NewNormalize(processors.NormalizeConfig{
+			Runtime: base, Topics: s.topics, Source: source.Topic, Settings: s.settings,
+			Decoder: decoder, Metrics: s.republished,
+		})
+		if err != nil {
+			return err
+		}
+		s.sources[s.topics.NormalizeGroup(source.Topic)] = runtime
+	}
 	return nil
 }
 
-// groups returns the runtimes by group.
+// groups returns the runtimes that make the counts, by group.
 func (s *Service) groups() map[string]*exactlyonce.Runtime {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.runtimes)
+}
+
+// allGroups returns all runtimes, by group. One that republishes a source may be
+// without its topic, and does not stop the others.
+func (s *Service) allGroups() map[string]*exactlyonce.Runtime {
+	all := s.groups()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.Copy(all, s.sources)
+	return all
 }
 
 // explain gives an error of a processor its exit code and a way out.
