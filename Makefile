@@ -38,7 +38,7 @@ test: ## Unit, property and in-memory broker tests
 
 .PHONY: test-race
 test-race: ## The tests of the concurrent packages, watched for data races
-	go test -race -shuffle=on $(CONCURRENT)
+	go test -race -short -shuffle=on $(CONCURRENT)
 
 .PHONY: test-property
 test-property: ## The property tests, many more cases (CHECKS=2000)
