@@ -96,6 +96,18 @@ func TestAFrozenReplicaDoesNoHarm(t *testing.T) {
 	d.requireExact(truth, one, two)
 }
 
+// A replica dies with an open transaction on the tallies, of which all counts are
+// made. The others do not wait until the broker gives it up.
+func TestADeadReplicasTransactionHoldsNoCountsBack(t *testing.T) {
+	d := install(t)
+	one := d.serve("one")
+	waitReady(t, one)
+	require.NoError(t, d.client.HoldTransaction(t.Context(), d.topic("latest-delivery")+"/ghost",
+		kafka.Record{Topic: d.topic("status-tallies"), Key: []byte("0"), Value: []byte("never committed")}))
+	truth := d.simulate("--events=2000", "--deliveries=400", "--seed=17").wait(t)
+	d.requireExact(truth, one)
+}
+
 // waitProduced waits until the input holds n records.
 func (d *deployment) waitProduced(n int64) {
 	d.t.Helper()

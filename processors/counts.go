@@ -38,6 +38,7 @@ func NewCountPerStatus(cfg CountPerStatusConfig) (*exactlyonce.Runtime, error) {
 		return nil, err
 	}
 	cfg.Runtime.Group = cfg.Topics.CountsGroup
+	cfg.Runtime.InputWriters = []string{cfg.Topics.DeliveryGroup}
 	cfg.Runtime.NewState = func(int32) exactlyonce.State { return newCountsState(&cfg) }
 	return exactlyonce.New(cfg.Runtime, cfg.Topics.countPerStatus)
 }

@@ -65,6 +65,26 @@ func (c *Client) ProduceTransaction(ctx context.Context, id string, commit bool,
 	return nil
 }
 
+// HoldTransaction writes records in a transaction and leaves it open, for ten
+// minutes if nobody ends it before: as a process that dies then.
+func (c *Client) HoldTransaction(ctx context.Context, id string, records ...Record) error {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.seeds...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID(id),
+		kgo.TransactionTimeout(10*time.Minute))
+	if err != nil {
+		return fmt.Errorf("making a transactional client: %w", err)
+	}
+	defer cl.Close() // which tells the broker nothing
+	if err := cl.BeginTransaction(); err != nil {
+		return fmt.Errorf("beginning a transaction: %w", err)
+	}
+	for i := range records {
+		if err := cl.ProduceSync(ctx, records[i].kgo()).FirstErr(); err != nil {
+			return fmt.Errorf("producing in a transaction: %w", err)
+		}
+	}
+	return nil
+}
+
 func (r *Record) kgo() *kgo.Record {
 	out := &kgo.Record{Topic: r.Topic, Partition: r.Partition, Timestamp: r.Timestamp, Key: r.Key, Value: r.Value}
 	for _, h := range r.Headers {

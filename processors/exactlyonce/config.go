@@ -79,6 +79,10 @@ type Config struct {
 	// FenceAfter is the age at which an open transaction of a member that is
 	// gone is aborted, where it is in our way; default 2s.
 	FenceAfter time.Duration
+	// InputWriters are the groups, with runtimes like this one, that write our
+	// inputs. A transaction of theirs that stands open for FenceAfter is aborted,
+	// because it holds back all that was written behind it.
+	InputWriters []string
 	// MaxEpochEvents is per partition: an epoch is cut early at this size, and
 	// twice as many block the partition; default 10,000.
 	MaxEpochEvents int

@@ -2,6 +2,7 @@ package exactlyonce
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -67,7 +68,7 @@ func (a *Attempt) fencePartitionHolders(topic string, partition int32, tell bool
 		}
 	}
 	if len(ids) > 0 {
-		a.fence(admin, ids)
+		a.fence(admin, ids, a.gone)
 	}
 }
 
@@ -82,7 +83,88 @@ func (a *Attempt) fenceOffsetHolders(tell bool) {
 		a.cfg.Logger.Warn("looking for open transactions", "err", err)
 		return
 	}
-	a.fence(admin, nil)
+	a.fence(admin, nil, a.gone)
+}
+
+// fenceWriters aborts the transactions that hold back our inputs for longer than
+// a transaction of our own would be let: those of a member of the groups in
+// Config.InputWriters that died, or hangs, in the midst of an epoch. Whether such
+// a member is gone cannot be asked: with static membership it stays a member for
+// the session timeout. One that only hangs loses nothing by it but the epoch,
+// which it does again; and the next time it is given twice as long.
+func (s *session) fenceWriters() {
+	a := s.a
+	limit := map[int64]time.Duration{}       // by producer
+	since := map[openTransaction]time.Time{} // when first seen
+	for pause(s.Context(), a.cfg.FenceAfter/4) == nil {
+		select {
+		case <-s.stop:
+			return
+		default:
+		}
+		found, err := a.openTransactions(s.Claims())
+		if err != nil {
+			a.cfg.Logger.Warn("looking for open transactions on the inputs", "err", err)
+			continue
+		}
+		now := time.Now()
+		seen := map[openTransaction]time.Time{}
+		var stalled []int64
+		for _, t := range found {
+			first, known := since[t]
+			if !known {
+				first = now
+			}
+			seen[t] = first
+			if now.Sub(first) >= max(a.cfg.FenceAfter, limit[t.producer]) {
+				stalled = append(stalled, t.producer)
+			}
+		}
+		since = seen
+		if len(stalled) == 0 {
+			continue
+		}
+		admin, err := a.transactionAdmin()
+		if err != nil {
+			a.cfg.Logger.Warn("looking for open transactions on the inputs", "err", err)
+			continue
+		}
+		a.fence(admin, stalled, a.writers)
+		for _, producer := range stalled {
+			limit[producer] = 2 * max(a.cfg.FenceAfter, limit[producer])
+		}
+	}
+}
+
+// openTransaction is a transaction that holds back readers of a partition.
+type openTransaction struct {
+	topic     string
+	partition int32
+	producer  int64
+	start     int64 // offset of its first record
+}
+
+// openTransactions returns those that hold back some partitions.
+func (a *Attempt) openTransactions(partitions map[string][]int32) ([]openTransaction, error) {
+	admin, err := a.transactionAdmin()
+	if err != nil {
+		return nil, err
+	}
+	found, err := admin.DescribeProducers(partitions)
+	if err != nil {
+		return nil, fmt.Errorf("describing producers: %w", err)
+	}
+	var open []openTransaction
+	for topic, all := range found {
+		for partition, producers := range all {
+			for _, p := range producers.ActiveProducers {
+				if p.CurrentTxnStartOffset >= 0 {
+					open = append(open, openTransaction{topic, partition, p.ProducerID, p.CurrentTxnStartOffset})
+				}
+			}
+		}
+	}
+	return open, nil
 }
 
 func (a *Attempt) transactionAdmin() (sarama.TransactionClusterAdmin, error) {
@@ -97,27 +179,54 @@ func (a *Attempt) transactionAdmin() (sarama.TransactionClusterAdmin, error) {
 	return t, nil
 }
 
-// fence aborts the transactions that are ours to abort: undecided, of this
-// group, old, and of an instance that is no member any more. One that is
-// preparing to commit must be left to finish.
-func (a *Attempt) fence(admin sarama.TransactionClusterAdmin, producers []int64) {
+// gone picks the transactions of this group's instances that are no members any
+// more: they can never commit.
+func (a *Attempt) gone(open []string) ([]string, error) {
+	members, err := a.members()
+	if err != nil {
+		return nil, fmt.Errorf("listing group members: %w", err)
+	}
+	var gone []string
+	for _, id := range open {
+		instance, ours := strings.CutPrefix(id, a.cfg.Group+"/")
+		if _, member := members[instance]; ours && instance != a.cfg.Instance && !member {
+			gone = append(gone, id)
+		}
+	}
+	return gone, nil
+}
+
+// writers picks the transactions of the groups that write our inputs, but not
+// those of this process.
+func (a *Attempt) writers(open []string) ([]string, error) {
+	var writers []string
+	for _, id := range open {
+		for _, group := range a.cfg.InputWriters {
+			if instance, ok := strings.CutPrefix(id, group+"/"); ok && instance != a.cfg.Instance {
+				writers = append(writers, id)
+			}
+		}
+	}
+	return writers, nil
+}
+
+// fence aborts the transactions that pick takes for ours to abort, if they are
+// undecided and old. One that is preparing to commit must be left to finish.
+func (a *Attempt) fence(admin sarama.TransactionClusterAdmin, producers []int64, pick func(transactionalIDs []string) ([]string, error)) {
 	log := a.cfg.Logger
 	open, err := admin.ListTransactions([]string{"Ongoing"}, producers, -1)
 	if err != nil {
 		log.Warn("listing transactions", "err", err)
 		return
 	}
-	members, err := a.members()
-	if err != nil {
-		log.Warn("listing group members", "err", err)
-		return
-	}
-	var gone []string
+	ids := make([]string, 0, len(open))
 	for _, t := range open {
-		instance, ours := strings.CutPrefix(t.TransactionalID, a.cfg.Group+"/")
-		if _, member := members[instance]; ours && instance != a.cfg.Instance && !member {
-			gone = append(gone, t.TransactionalID)
-		}
+		ids = append(ids, t.TransactionalID)
+	}
+	gone, err := pick(ids)
+	if err != nil {
+		log.Warn("telling whose transactions are open", "err", err)
+		return
 	}
 	if len(gone) == 0 {
 		return
@@ -141,7 +250,7 @@ func (a *Attempt) fence(admin sarama.TransactionClusterAdmin, producers []int64)
 		_, err = coordinator.InitProducerID(&sarama.InitProducerIDRequest{
 			Version: 4, TransactionalID: &id, TransactionTimeout: a.cfg.CommitTimeout, ProducerID: -1, ProducerEpoch: -1,
 		})
-		log.Warn("fenced the open transaction of a member that is gone", "transactional_id", id,
+		log.Warn("fenced the open transaction of a member that is gone or hangs", "transactional_id", id,
 			"age", age.Round(time.Millisecond), "err", err)
 	}
 }

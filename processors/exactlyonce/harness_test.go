@@ -321,6 +321,22 @@ func (w *world) waitConsumed(t *testing.T) {
 	}, func() string { return fmt.Sprint("committed: ", last, err) })
 }
 
+// waitVisible waits until no transaction holds back a partition of the input.
+func (w *world) waitVisible(t *testing.T, partition int32) {
+	t.Helper()
+	admin := kadm.NewClient(w.client)
+	var visible, end kadm.ListedOffset
+	wait(t, 30*time.Second, func() bool {
+		committed, err := admin.ListCommittedOffsets(t.Context(), w.Input)
+		require.NoError(t, err)
+		ends, err := admin.ListEndOffsets(t.Context(), w.Input)
+		require.NoError(t, err)
+		visible, _ = committed.Lookup(w.Input, partition)
+		end, _ = ends.Lookup(w.Input, partition)
+		return visible.Offset == end.Offset
+	}, func() string { return fmt.Sprintf("visible to %d of %d", visible.Offset, end.Offset) })
+}
+
 // wait polls until ok.
 func wait(t *testing.T, limit time.Duration, ok func() bool, state func() string) {
 	t.Helper()

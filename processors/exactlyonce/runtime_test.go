@@ -33,6 +33,7 @@ var behaviour = []struct {
 	{"an assignment commits the offsets of idle partitions", idlePartitionsAreCommitted},
 	{"a panic in a callback commits nothing of it", panicCommitsNothing},
 	{"an open transaction that nobody may end is named", openTransactionIsNamed},
+	{"a writer of the input that hangs is fenced", hangingWriterIsFenced},
 	{"what retention trimmed is counted as lost", trimmedInputIsCounted},
 	{"a follower sees whole epochs only", followerSeesWholeEpochs},
 	{"a follower starts from its disk", followerStartsFromDisk},
@@ -279,6 +280,35 @@ func openTransactionIsNamed(t *testing.T, brokers []string) {
 	log.wait(t, fmt.Sprintf(`"recovery waits for the end of an open transaction" group=%s instance_id=a topic=%s partition=2 producer_id=%d start_offset=0`,
 		w.Group, w.table(), table.producer))
 	table.abort(t)
+	w.waitConsumed(t)
+	stop()
+	w.requireExact(t, r.Dir)
+}
+
+// A dead member of the group that writes our input left a transaction open: what
+// was written behind it must not wait for the transaction's timeout. Those of
+// others are none of our business.
+func hangingWriterIsFenced(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	r := w.replica(t, "a")
+	writers := "writers-of-" + w.Input
+	dead, other := w.open(t, writers+"/dead"), w.open(t, "others-of-"+w.Input+"/alive")
+	dead.add(t, w.Input, 2)
+	other.add(t, w.Input, 1)
+	var log lines
+	stop := r.inProcess(t, func(c *Config, g func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
+		c.FenceAfter = 200 * time.Millisecond
+		c.InputWriters = []string{writers}
+		c.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &log), nil))
+		return g
+	})
+	w.produce(t, 400)
+	log.wait(t, "transactional_id="+writers+"/dead")
+	w.waitVisible(t, 2)
+	require.NotContains(t, log.String(), "alive")
+	other.abort(t)
+	w.waitVisible(t, 1)
+	w.produce(t, 400) // behind the markers
 	w.waitConsumed(t)
 	stop()
 	w.requireExact(t, r.Dir)

@@ -108,6 +108,9 @@ func (h *handler) Setup(cs sarama.ConsumerGroupSession) error {
 	}
 	s.running = true
 	s.loop.Go(s.commitLoop)
+	if len(a.cfg.InputWriters) > 0 && len(s.owned()) > 0 {
+		a.background.Go(s.fenceWriters)
+	}
 	a.cfg.Logger.Info("partitions assigned and recovered", "generation", cs.GenerationID(),
 		"partitions", s.partitions(), "duration", time.Since(start).Round(time.Millisecond))
 	return nil
