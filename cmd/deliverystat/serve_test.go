@@ -279,6 +279,34 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 	require.Len(t, got.lines(), 1)
 	require.Contains(t, got.stderr, `allowed-lateness is "24h0m0s" in the table and "48h0m0s" here`)
 	require.Contains(t, got.stderr, "--accept-new-meaning")
+	require.NotContains(t, got.stderr, "attempt", "it has not joined")
+}
+
+// New settings are taken only when nobody works with the old ones any more.
+func TestNewMeaningWaitsForTheOthers(t *testing.T) {
+	broker := "--kafka-brokers=" + startBroker(t)
+	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=1", "--replication-factor=1").code)
+	httpAddress, oldAdmin, admin := freeAddress(t), freeAddress(t), freeAddress(t)
+	serve := []string{"serve", broker, "--allow-unsafe", "--session-timeout=6s", "--log-format=text"}
+	_, stopOld := background(t, append(serve, "--roles=processors", "--instance-id=old", "--state-dir="+t.TempDir(), "--admin-address="+oldAdmin)...)
+	require.Equal(t, 0, invoke(t, "simulate", broker, "--events=300", "--deliveries=50").code)
+	eventually(t, "the table is written", func() (string, bool) {
+		_, metrics := get(t, "http://"+oldAdmin+"/metrics")
+		return metrics, strings.Contains(metrics, `deliverystat_events_total{result="applied"} 300`)
+	})
+	require.Equal(t, 0, invoke(t, "simulate", broker, "--events=300", "--deliveries=50").code)
+
+	_, stop := background(t, append(serve, "--instance-id=new", "--state-dir="+t.TempDir(), "--admin-address="+admin, "--http-address="+httpAddress,
+		"--allowed-lateness=48h", "--accept-new-meaning")...)
+	require.Equal(t, 0, stopOld().code) // and stays a member until its session ends
+	awaitReady(t, admin)
+
+	_, body := get(t, "http://"+httpAddress+"/v1/counts")
+	require.Contains(t, body, `"closed_window_seconds":172800`)
+	got := stop()
+	require.Equal(t, 0, got.code)
+	require.Contains(t, got.stderr, "still has old")
+	require.Contains(t, got.stderr, "table written with other settings accepted")
 }
 
 // One process works, another answers.

@@ -53,7 +53,9 @@ func (s *Service) look(ctx context.Context) (partitions int32, err error) {
 	}
 	partitions = existing[s.topics.Events].Partitions
 	if s.o.Has(config.RoleProcessors) {
-		err = s.checkKeys(ctx, cluster, partitions)
+		if err = s.checkKeys(ctx, cluster, partitions); err == nil {
+			err = s.checkMeaning(ctx, cluster, partitions)
+		}
 	}
 	return partitions, err
 }

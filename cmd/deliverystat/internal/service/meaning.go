@@ -1,0 +1,120 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/IBM/sarama"
+
+	"deliverystat/cmd/deliverystat/internal/exit"
+	"deliverystat/cmd/deliverystat/internal/kafka"
+	"deliverystat/codecs"
+	"deliverystat/processors"
+	"deliverystat/processors/exactlyonce"
+)
+
+// checkMeaning looks at what the table was written with, before this replica
+// joins the group: a member can not decline a partition. Other settings are
+// refused; with --accept-new-meaning it waits until no other processor is left.
+func (s *Service) checkMeaning(ctx context.Context, cluster *kafka.Cluster, partitions int32) error {
+	var settings *processors.SettingsError
+	for p := range partitions {
+		progress, err := s.lastProgress(ctx, cluster.Client, p)
+		if err != nil {
+			return err
+		}
+		if progress != nil && errors.As(s.settings.CheckSettings(progress.Settings), &settings) {
+			break
+		}
+	}
+	switch {
+	case settings == nil:
+		return nil
+	case !s.o.AcceptNewMeaning:
+		return s.explain(s.topics.DeliveryGroup, settings)
+	}
+	others, err := otherMembers(cluster.Admin, s.topics.DeliveryGroup, s.o.Name())
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 {
+		return fmt.Errorf("--accept-new-meaning needs all processors stopped, and group %s still has %s (a stopped one leaves after its session timeout); %w",
+			s.topics.DeliveryGroup, strings.Join(others, ", "), settings)
+	}
+	return nil
+}
+
+// lastProgress reads the newest progress row of a partition of the table, nil
+// if the partition is empty. It is the last record of each epoch, hence the last
+// committed one.
+func (s *Service) lastProgress(ctx context.Context, client sarama.Client, partition int32) (*codecs.Progress, error) {
+	table := s.topics.DeliveryTable
+	failed := func(err error) error {
+		return fmt.Errorf("reading the progress of %s/%d: %w", table, partition, err)
+	}
+	oldest, err := client.GetOffset(table, partition, sarama.OffsetOldest)
+	if err != nil {
+		return nil, failed(err)
+	}
+	newest, err := client.GetOffset(table, partition, sarama.OffsetNewest)
+	if err != nil {
+		return nil, failed(err)
+	}
+	end, err := exactlyonce.VisibleEnd(ctx, client, table, partition, oldest, newest)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if end == oldest {
+		return nil, nil //nolint:nilnil // nothing was written
+	}
+	consumer, err := sarama.NewConsumerFromClient(client)
+	if err != nil {
+		return nil, failed(err)
+	}
+	defer func() { _ = consumer.Close() }() // only read from
+	records, err := consumer.ConsumePartition(table, partition, end-1)
+	if err != nil {
+		return nil, failed(err)
+	}
+	defer func() { _ = records.Close() }() // only read from
+	select {
+	case m := <-records.Messages():
+		if string(m.Key) != codecs.ProgressKey {
+			return nil, exit.With(exit.Usage, failed(fmt.Errorf("the last record has the key %.64q: the table was not written by this service", m.Key)))
+		}
+		progress, err := codecs.ReadProgress(m.Value)
+		if err != nil {
+			return nil, failed(err)
+		}
+		return progress, nil
+	case err := <-records.Errors():
+		return nil, failed(err)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// otherMembers names the members of a group except self.
+func otherMembers(admin sarama.ClusterAdmin, group, self string) ([]string, error) {
+	found, err := admin.DescribeConsumerGroups([]string{group})
+	if err != nil {
+		return nil, fmt.Errorf("describing group %s: %w", group, err)
+	}
+	var others []string
+	for _, g := range found {
+		for _, m := range g.Members {
+			name := m.ClientId
+			if m.GroupInstanceId != nil {
+				name = *m.GroupInstanceId
+			}
+			if name != self {
+				others = append(others, name)
+			}
+		}
+	}
+	slices.Sort(others)
+	return others, nil
+}
