@@ -18,6 +18,6 @@ func main() {
 	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
 	os.Exit(run(ctx, process{
 		args: os.Args[1:], env: os.Environ(),
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, owned: true,
 	}))
 }

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/IBM/sarama"
 	"github.com/alecthomas/kong"
 
 	"deliverystat/cmd/deliverystat/internal/config"
@@ -34,6 +35,8 @@ type process struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 
+	owned bool // nobody else lives in it: what libraries have one of per process is ours
+
 	parsed *config.Parsed
 	logger *slog.Logger
 }
@@ -55,6 +58,9 @@ func run(ctx context.Context, p process) int {
 	if err == nil {
 		p.parsed = parsed
 		p.logger = newLogger(p.stderr, &grammar.Common)
+		if p.owned {
+			sarama.Logger = slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug)
+		}
 		for _, name := range parsed.UnknownVariables {
 			p.logger.Warn("unknown environment variable has no effect", "variable", name)
 		}
