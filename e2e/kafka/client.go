@@ -41,6 +41,26 @@ type Topic struct {
 	Configs    map[string]string
 }
 
+// DeleteTopic deletes a topic.
+func (c *Client) DeleteTopic(ctx context.Context, topic string) error {
+	req := kmsg.NewPtrDeleteTopicsRequest()
+	req.TimeoutMillis = 15000
+	req.TopicNames = []string{topic}
+	t := kmsg.NewDeleteTopicsRequestTopic()
+	t.Topic = &topic
+	req.Topics = append(req.Topics, t)
+	resp, err := req.RequestWith(ctx, c.kgo)
+	if err != nil {
+		return fmt.Errorf("deleting topic %s: %w", topic, err)
+	}
+	for _, t := range resp.Topics {
+		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+			return fmt.Errorf("deleting topic %s: %w", topic, err)
+		}
+	}
+	return nil
+}
+
 // CreateTopics makes topics, and returns once every broker that answers tells of
 // them.
 func (c *Client) CreateTopics(ctx context.Context, topics ...Topic) error {
