@@ -7,12 +7,19 @@ import (
 
 	"github.com/lovoo/goka"
 
+	"deliverystat/codecs"
 	"deliverystat/processors/exactlyonce"
 )
 
 // The headers of a dead letter, besides those of the record itself. The first
 // four are spelled as Kafka Connect's dead letter queues spell them.
+//
+// What begins with HeaderPrefix or HeaderConnectPrefix is ours: the rest are the
+// record's own.
 const (
+	HeaderPrefix        = "deliverystat."
+	HeaderConnectPrefix = "__connect.errors."
+
 	HeaderTopic     = "__connect.errors.topic"
 	HeaderPartition = "__connect.errors.partition"
 	HeaderOffset    = "__connect.errors.offset"
@@ -29,6 +36,25 @@ const (
 	// large to be kept.
 	HeaderHeadersDropped = "deliverystat.headers.dropped"
 )
+
+// HeaderAcceptLate on a record of the input says, if it is "true", that the event
+// is to be applied even if it is late. Who sends a late dead letter back sets it,
+// knowing the delivery; no producer should. It is looked at only where the event
+// would be refused.
+const HeaderAcceptLate = HeaderPrefix + "accept_late"
+
+// acceptsLate reports whether r carries HeaderAcceptLate.
+func acceptsLate(r *codecs.Record) bool {
+	if r.Headers == nil {
+		return false
+	}
+	for _, h := range r.Headers() {
+		if h.Key == HeaderAcceptLate && string(h.Value) == "true" {
+			return true
+		}
+	}
+	return false
+}
 
 // maxValueBytes is how much of a record's value, key and headers we write. It
 // leaves room for our own headers.

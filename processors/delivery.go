@@ -123,7 +123,7 @@ func (d *deliveryState) consume(r *exactlyonce.Record) error {
 	d.record.Key = unsafe.String(unsafe.SliceData(r.Key), len(r.Key)) //nolint:gosec // as long as r, and not changed
 	d.record.Value, d.record.Timestamp = r.Value, unixNano(r.Timestamp)
 	d.cfg.Decoder.Decode(&d.record, &d.decoded)
-	verdict, err := d.read(&d.decoded, d.record.Timestamp, d.misplaced(r))
+	verdict, err := d.read(&d.record, &d.decoded, d.misplaced(r))
 	if err != nil {
 		return err
 	}

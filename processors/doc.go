@@ -27,7 +27,8 @@
 //  4. Every row that falls due is abandoned or forgotten, in order of due time
 //     and then of key; a forgotten row raises the horizon.
 //  5. [Settings.Observe] finds the event late, or a duplicate, or merges it, or
-//     makes it the winner. The counts move by −1 and +1.
+//     makes it the winner; a late one that carries [HeaderAcceptLate] is taken
+//     by [Settings.Accept]. The counts move by −1 and +1.
 //  6. The event's own row is checked again, for it may be due already.
 //
 // # Promises
@@ -40,7 +41,8 @@
 //
 // A row is the greatest of its events in a total order, so the order of their
 // arrival and repeats do not matter. No event of a forgotten delivery makes a
-// new one: what is not newer than everything forgotten is refused as late.
+// new one: what is not newer than everything forgotten is refused as late. The
+// one exception is an event that somebody has marked with [HeaderAcceptLate].
 //
 // Tallies are absolute, so that one read twice does no harm. Numbers are never
 // clamped: a negative count is a fault of ours and is logged as one.

@@ -7,6 +7,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/stretchr/testify/require"
 
+	"deliverystat/codecs"
 	"deliverystat/processors"
 	"deliverystat/processors/exactlyonce"
 )
@@ -23,6 +24,20 @@ type fakeRecord struct {
 	value     []byte
 	headers   goka.Headers
 	timestamp time.Time
+}
+
+// decodable is r as the decoder takes it.
+func (r fakeRecord) decodable() *codecs.Record {
+	return &codecs.Record{
+		Key: r.key, Value: r.value, Timestamp: r.timestamp.UnixNano(),
+		Headers: func() []codecs.Header {
+			headers := make([]codecs.Header, 0, len(r.headers))
+			for name, v := range r.headers {
+				headers = append(headers, codecs.Header{Key: name, Value: v})
+			}
+			return headers
+		},
+	}
 }
 
 func (t *fakeTopic) end() int64 { return t.start + int64(len(t.records)) }

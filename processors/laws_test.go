@@ -61,9 +61,9 @@ func (r *reader) read(records ...processorstest.Record) []processors.Verdict {
 	var verdicts []processors.Verdict
 	for _, rec := range records {
 		var d codecs.Decoded
-		at := rec.Timestamp.UnixNano()
-		r.decoder.Decode(&codecs.Record{Key: rec.Key, Value: rec.Value, Timestamp: at}, &d)
-		verdicts = append(verdicts, r.Apply(&d, at, false))
+		record := codecs.Record{Key: rec.Key, Value: rec.Value, Timestamp: rec.Timestamp.UnixNano()}
+		r.decoder.Decode(&record, &d)
+		verdicts = append(verdicts, r.Apply(&record, &d, false))
 	}
 	return verdicts
 }

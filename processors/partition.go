@@ -39,9 +39,9 @@ func newPartition(s *Settings, cachedRows int, stored func(key string) (*codecs.
 
 // read takes one record through the decisions, in the order that the package
 // documentation states.
-func (p *partition) read(d *codecs.Decoded, timestamp int64, misplaced bool) (Verdict, error) {
-	p.stream.record(timestamp)
-	if r := p.settings.Admit(d, timestamp, misplaced); r.Result != Applied {
+func (p *partition) read(rec *codecs.Record, d *codecs.Decoded, misplaced bool) (Verdict, error) {
+	p.stream.record(rec.Timestamp)
+	if r := p.settings.Admit(d, rec.Timestamp, misplaced); r.Result != Applied {
 		p.expire()
 		p.running.stats.count(r)
 		return r, nil
@@ -55,6 +55,9 @@ func (p *partition) read(d *codecs.Decoded, timestamp int64, misplaced bool) (Ve
 		return Verdict{}, err
 	}
 	t := p.settings.Observe(row, event, p.stream)
+	if t.Result == Late && acceptsLate(rec) {
+		t = p.settings.Accept(row, event, p.stream)
+	}
 	r := Verdict{Result: t.Result}
 	if t.Result == Late {
 		r = p.settings.refuseLate(row, event, p.stream)

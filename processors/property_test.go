@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lovoo/goka"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -89,6 +90,9 @@ func anyRecord(t *rapid.T, now float64) fakeRecord {
 	}
 	id := fmt.Sprintf("d%d", rapid.IntRange(1, 6).Draw(t, "id"))
 	rec := wire(id, rapid.SampledFrom(statusNames).Draw(t, "status"), at, fields...).arriving(now)
+	if rapid.IntRange(0, 7).Draw(t, "acceptLate") == 7 {
+		rec.headers = goka.Headers{"deliverystat.accept_late": []byte("true")}
+	}
 	if s := rapid.IntRange(0, 4).Draw(t, "sequence"); s > 0 {
 		rec.value = []byte(strings.Replace(string(rec.value), "{", fmt.Sprintf(`{"sequence":%d,`, s), 1))
 	}
@@ -139,8 +143,9 @@ func expectations(t failer, f *firstStage) []expectation {
 // entryOf is a record as the model reads it.
 func entryOf(_ failer, f *firstStage, rec fakeRecord) market.Entry {
 	var d codecs.Decoded
-	f.cfg.Decoder.Decode(&codecs.Record{Key: rec.key, Value: rec.value, Timestamp: rec.timestamp.UnixNano()}, &d)
-	e := market.Entry{Timestamp: rec.timestamp.UnixNano()}
+	f.cfg.Decoder.Decode(rec.decodable(), &d)
+	_, accepted := rec.headers["deliverystat.accept_late"]
+	e := market.Entry{Timestamp: rec.timestamp.UnixNano(), AcceptLate: accepted}
 	switch {
 	case d.Outcome == codecs.IsRefused:
 		e.Reason = d.Reason
@@ -247,8 +252,9 @@ func TestPropertyVerdicts(t *testing.T) {
 		for i, rec := range f.input.records {
 			want := m.Apply(entryOf(t, f, rec))
 			var d codecs.Decoded
-			f.cfg.Decoder.Decode(&codecs.Record{Key: rec.key, Value: rec.value}, &d)
-			got := replay.Apply(&d, rec.timestamp.UnixNano(), false)
+			record := rec.decodable()
+			f.cfg.Decoder.Decode(record, &d)
+			got := replay.Apply(record, &d, false)
 			require.Equal(t, string(want.Result), got.Result.String(), "record %d", i)
 			require.Equal(t, want.Reason, got.Reason, "record %d", i)
 			require.Equal(t, m.Horizon, replay.Stream().Horizon)

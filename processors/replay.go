@@ -19,10 +19,10 @@ func NewReplay(s *Settings) *Replay {
 	return &Replay{newPartition(s, math.MaxInt, nil)}
 }
 
-// Apply reads the next record, decoded as d. timestamp is the record's in Unix
-// nanoseconds, and misplaced says that its key belongs to another partition.
-func (r *Replay) Apply(d *codecs.Decoded, timestamp int64, misplaced bool) Verdict {
-	v, _ := r.p.read(d, timestamp, misplaced) // every row is in memory, so reading one does not fail
+// Apply reads the next record, decoded as d. misplaced says that its key belongs
+// to another partition.
+func (r *Replay) Apply(rec *codecs.Record, d *codecs.Decoded, misplaced bool) Verdict {
+	v, _ := r.p.read(rec, d, misplaced) // every row is in memory, so reading one does not fail
 	_, _ = r.p.cut(math.MaxInt, math.MaxInt)
 	r.p.committed()
 	return v
@@ -54,5 +54,5 @@ func (r *Replay) Rows() iter.Seq2[string, *codecs.Row] {
 // Counts returns the counts of every scope that has any, and of all deliveries.
 func (r *Replay) Counts() []codecs.ScopeCounts { return r.p.tally.cut(true) }
 
-// RecordTime is the timestamp of a record as Apply takes it.
+// RecordTime is the timestamp of a record as codecs.Record has it.
 func RecordTime(t time.Time) int64 { return unixNano(t) }

@@ -51,6 +51,14 @@ func (s *Settings) Observe(row *codecs.Row, e *codecs.Event, at Stream) Transiti
 	if horizon != codecs.None && s.OrderTime(e.OccurredAt, e.Status) <= horizon {
 		return Transition{Late, row}
 	}
+	return s.Accept(row, e, at)
+}
+
+// Accept is Observe without the rule of the horizon, for an event that somebody
+// who knows the delivery wants applied although it is late. A row that it creates
+// has the partition's horizon, as any other has: so whatever else is late stays
+// late, also for that delivery.
+func (s *Settings) Accept(row *codecs.Row, e *codecs.Event, at Stream) Transition {
 	key := KeyOf(e)
 	if row == nil {
 		return Transition{Applied, firstRow(e, key, at.Horizon)}

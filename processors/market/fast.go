@@ -71,16 +71,16 @@ func (m *FastModel) read(e Entry) Verdict {
 	}
 	m.Clock = max(m.Clock, e.Event.OccurredAt)
 	m.expire()
-	return m.merge(e.Event)
+	return m.merge(e.Event, e.AcceptLate)
 }
 
-func (m *FastModel) merge(e *codecs.Event) Verdict {
+func (m *FastModel) merge(e *codecs.Event, acceptLate bool) Verdict {
 	r := m.rows[e.DeliveryID]
 	horizon := m.Horizon
 	if r != nil {
 		horizon = r.horizon
 	}
-	if m.Rules.orderTime(e) <= horizon {
+	if !acceptLate && m.Rules.orderTime(e) <= horizon {
 		return Verdict{DeadLetter, codecs.TooLate}
 	}
 	result := Applied

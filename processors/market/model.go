@@ -60,15 +60,15 @@ func (m *Model) read(e Entry) Verdict {
 	}
 	m.Clock = max(m.Clock, e.Event.OccurredAt)
 	m.forget()
-	return m.merge(e.Event)
+	return m.merge(e.Event, e.AcceptLate)
 }
 
-func (m *Model) merge(e *codecs.Event) Verdict {
+func (m *Model) merge(e *codecs.Event, acceptLate bool) Verdict {
 	l := m.lives[e.DeliveryID]
 	if l == nil {
 		l = &life{horizon: m.Horizon}
 	}
-	if l.horizon != codecs.None && m.Rules.orderTime(e) <= l.horizon {
+	if !acceptLate && l.horizon != codecs.None && m.Rules.orderTime(e) <= l.horizon {
 		return Verdict{DeadLetter, codecs.TooLate}
 	}
 	result := Applied

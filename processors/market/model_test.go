@@ -35,6 +35,7 @@ func TestFastModelIsTheModel(t *testing.T) {
 		records := processorstest.Records(60).Draw(t, "records")
 		slow, fast := market.NewModel(rules), market.NewFastModel(rules)
 		for i, e := range processorstest.Entries(decoder, records) {
+			e.AcceptLate = rapid.IntRange(0, 5).Draw(t, "accept late") == 5
 			want, got := slow.Apply(e), fast.Apply(e)
 			ok := want == got && slow.Clock == fast.Clock && slow.Horizon == fast.Horizon &&
 				slow.FirstRecord == fast.FirstRecord && slow.LastRecord == fast.LastRecord

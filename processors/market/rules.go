@@ -81,6 +81,8 @@ type Entry struct {
 	Timestamp int64         // record timestamp, Unix nanoseconds
 	Event     *codecs.Event // nil if the record was refused or ignored before its time was looked at
 	Reason    codecs.Reason // why it was refused, "" if it was ignored; only without Event
+
+	AcceptLate bool // marked to be applied even if it is late
 }
 
 // Result says what became of a record, in the words of the metrics.

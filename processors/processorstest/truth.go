@@ -2,6 +2,7 @@ package processorstest
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"deliverystat/codecs"
 	"deliverystat/processors/market"
@@ -27,8 +28,16 @@ func Entry(d *codecs.Decoder, r *LogRecord, misplaced bool) market.Entry {
 		entry.Reason = codecs.WrongPartition
 	default:
 		entry.Event = &decoded.Event
+		entry.AcceptLate = acceptsLate(r)
 	}
 	return entry
+}
+
+// acceptsLate reports whether r is marked to be applied even if it is late.
+func acceptsLate(r *LogRecord) bool {
+	return r.Headers != nil && slices.ContainsFunc(r.Headers(), func(h codecs.Header) bool {
+		return h.Key == "deliverystat.accept_late" && string(h.Value) == "true"
+	})
 }
 
 // Entries are records as the model of a single partition reads them.

@@ -80,9 +80,10 @@ func (s *Source) apply(ctx context.Context, replay *processors.Replay, records s
 		select {
 		case m := <-records.Messages():
 			if m.Offset < target {
-				s.Decoder.Decode(record(m), &decoded)
+				rec := record(m)
+				s.Decoder.Decode(rec, &decoded)
 				misplaced := s.Client.Hasher.Partition(m.Key, partitions) != m.Partition
-				replay.Apply(&decoded, processors.RecordTime(m.Timestamp), misplaced)
+				replay.Apply(rec, &decoded, misplaced)
 			}
 			if m.Offset >= target-1 {
 				return nil
