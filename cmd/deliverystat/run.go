@@ -26,6 +26,7 @@ type commands struct {
 	Simulate simulateCommand `cmd:"" help:"Produce simulated delivery events, and the truth about them."`
 	Topics   topicsCommand   `cmd:"" help:"Create or check the topics that are needed."`
 	Verify   verifyCommand   `cmd:"" help:"Count again and compare."`
+	Explain  explainCommand  `cmd:"" help:"Tell what became of one delivery, event by event, and why."`
 	Version  versionCommand  `cmd:"" help:"Print the version of the program and its libraries."`
 }
 

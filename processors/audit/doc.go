@@ -36,4 +36,10 @@
 //
 // The log of the input is not compacted. A [Replay] applies its records from
 // offset 0 to the target position, and is exact for any of them.
+//
+// # One delivery
+//
+// An [Explanation] replays the input in the same way and puts the decisions about
+// one delivery into words. Its row is compared with that of the table at the
+// position of the table's progress row.
 package audit

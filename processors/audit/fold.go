@@ -59,6 +59,9 @@ func (f *Fold) Missed() bool { return f.beyond && !f.Done() }
 // nil.
 func (f *Fold) Progress() *codecs.Progress { return f.progress }
 
+// Value returns the row of key at the last progress row, or nil.
+func (f *Fold) Value(key string) []byte { return f.rows[key] }
+
 // Recount counts the rows of the fold under settings s.
 func (f *Fold) Recount(s *processors.Settings) (Counts, error) {
 	counts := Counts{}

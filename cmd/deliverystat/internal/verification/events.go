@@ -58,12 +58,13 @@ func (s *Source) Events(ctx context.Context, client sarama.Client, targets []int
 func (s *Source) replay(ctx context.Context, consumer sarama.Consumer, p, partitions int32, target int64, settings *processors.Settings) (audit.Counts, error) {
 	replay := processors.NewReplay(settings)
 	if target > 0 {
-		records, err := consumer.ConsumePartition(s.Topics.Events, p, 0)
+		var decoded codecs.Decoded
+		err := s.read(ctx, consumer, p, 0, target, func(m *sarama.ConsumerMessage) {
+			rec := record(m)
+			s.Decoder.Decode(rec, &decoded)
+			replay.Apply(rec, &decoded, s.misplaced(m, partitions))
+		})
 		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = records.Close() }() // only read from
-		if err := s.apply(ctx, replay, records, target, partitions); err != nil {
 			return nil, err
 		}
 	}
@@ -74,18 +75,21 @@ func (s *Source) replay(ctx context.Context, consumer sarama.Consumer, p, partit
 	return counts, nil
 }
 
-func (s *Source) apply(ctx context.Context, replay *processors.Replay, records sarama.PartitionConsumer, target int64, partitions int32) error {
-	var decoded codecs.Decoded
+// read calls each with the records of a partition of the input in [from, end),
+// in order. The record before end must exist.
+func (s *Source) read(ctx context.Context, consumer sarama.Consumer, p int32, from, end int64, each func(*sarama.ConsumerMessage)) error {
+	records, err := consumer.ConsumePartition(s.Topics.Events, p, from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = records.Close() }() // only read from
 	for {
 		select {
 		case m := <-records.Messages():
-			if m.Offset < target {
-				rec := record(m)
-				s.Decoder.Decode(rec, &decoded)
-				misplaced := s.Client.Hasher.Partition(m.Key, partitions) != m.Partition
-				replay.Apply(rec, &decoded, misplaced)
+			if m.Offset < end {
+				each(m)
 			}
-			if m.Offset >= target-1 {
+			if m.Offset >= end-1 {
 				return nil
 			}
 		case err := <-records.Errors():
@@ -94,6 +98,11 @@ func (s *Source) apply(ctx context.Context, replay *processors.Replay, records s
 			return ctx.Err()
 		}
 	}
+}
+
+// misplaced reports whether the key of m belongs to another partition.
+func (s *Source) misplaced(m *sarama.ConsumerMessage, partitions int32) bool {
+	return s.Client.Hasher.Partition(m.Key, partitions) != m.Partition
 }
 
 func record(m *sarama.ConsumerMessage) *codecs.Record {
