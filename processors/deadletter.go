@@ -32,6 +32,8 @@ const (
 	// in hex of its value, of which a dead letter keeps the beginning.
 	HeaderValueLength = "deliverystat.value.length"
 	HeaderValueHash   = "deliverystat.value.sha256"
+	// HeaderKeyLength is the length of a key of which only the beginning is kept.
+	HeaderKeyLength = "deliverystat.key.length"
 	// HeaderHeadersDropped is "true" if the record's own headers were too
 	// large to be kept.
 	HeaderHeadersDropped = "deliverystat.headers.dropped"
@@ -108,6 +110,7 @@ func (d *deadLetter) record() (key string, value []byte, headers goka.Headers) {
 		value = value[:room]
 	}
 	if len(key) > maxValueBytes {
+		headers[HeaderKeyLength] = strconv.AppendInt(nil, int64(len(key)), 10)
 		key = key[:maxValueBytes]
 	}
 	headers[HeaderTopic] = []byte(d.topic)

@@ -15,6 +15,7 @@ import (
 type sent struct {
 	key, value string
 	headers    map[string]string
+	ago        time.Duration // by how much the record's timestamp lies before now
 }
 
 // event is a native event that occurred so long ago.
@@ -29,12 +30,16 @@ func send(t *testing.T, broker string, records ...sent) {
 	config := sarama.NewConfig()
 	config.Version = sarama.V2_8_0_0
 	config.Producer.Return.Successes = true
+	config.Producer.MaxMessageBytes = 1_040_000
 	config.Producer.Partitioner = exactlyonce.Murmur2.Partitioner()
 	producer, err := sarama.NewSyncProducer([]string{broker}, config)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, producer.Close()) }()
 	for _, r := range records {
-		m := &sarama.ProducerMessage{Topic: "delivery-events", Key: sarama.StringEncoder(r.key), Value: sarama.StringEncoder(r.value)}
+		m := &sarama.ProducerMessage{
+			Topic: "delivery-events", Key: sarama.StringEncoder(r.key),
+			Value: sarama.StringEncoder(r.value), Timestamp: time.Now().Add(-r.ago),
+		}
 		for k, v := range r.headers {
 			m.Headers = append(m.Headers, sarama.RecordHeader{Key: []byte(k), Value: []byte(v)})
 		}

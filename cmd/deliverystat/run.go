@@ -21,13 +21,14 @@ import (
 type commands struct {
 	config.Common
 
-	Demo     demoCommand     `kong:"cmd,set='http_address=127.0.0.1:8080',set='admin_address=127.0.0.1:8081',help='Everything in one process, with simulated deliveries or your own events.'"`
-	Serve    serveCommand    `kong:"cmd,set='http_address=:8080',set='admin_address=:8081',help='Count the deliveries of a Kafka topic and answer over HTTP.'"`
-	Simulate simulateCommand `cmd:"" help:"Produce simulated delivery events, and the truth about them."`
-	Topics   topicsCommand   `cmd:"" help:"Create or check the topics that are needed."`
-	Verify   verifyCommand   `cmd:"" help:"Count again and compare."`
-	Explain  explainCommand  `cmd:"" help:"Tell what became of one delivery, event by event, and why."`
-	Version  versionCommand  `cmd:"" help:"Print the version of the program and its libraries."`
+	Demo        demoCommand        `kong:"cmd,set='http_address=127.0.0.1:8080',set='admin_address=127.0.0.1:8081',help='Everything in one process, with simulated deliveries or your own events.'"`
+	Serve       serveCommand       `kong:"cmd,set='http_address=:8080',set='admin_address=:8081',help='Count the deliveries of a Kafka topic and answer over HTTP.'"`
+	Simulate    simulateCommand    `cmd:"" help:"Produce simulated delivery events, and the truth about them."`
+	Topics      topicsCommand      `cmd:"" help:"Create or check the topics that are needed."`
+	Verify      verifyCommand      `cmd:"" help:"Count again and compare."`
+	Explain     explainCommand     `cmd:"" help:"Tell what became of one delivery, event by event, and why."`
+	DeadLetters deadLettersCommand `cmd:"" help:"What was refused, and why; send it back."`
+	Version     versionCommand     `cmd:"" help:"Print the version of the program and its libraries."`
 }
 
 // process is what a command has of its surroundings.
