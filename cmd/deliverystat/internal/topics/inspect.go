@@ -55,6 +55,7 @@ func Inspect(specs []Spec, existing map[string]Topic, window Window) []Finding {
 		}
 		i.policy()
 		i.replication()
+		i.size()
 		switch spec.Kind {
 		case Input:
 			i.input()
@@ -115,6 +116,14 @@ func (i *inspection) replication() {
 	}
 	if i.topic.Settings[uncleanElection] == "true" {
 		i.add(Unsafe, "has %s=true: an election may lose written records", uncleanElection)
+	}
+}
+
+// size checks that a topic takes what we write to it. A transaction with a batch
+// that is too large would fail again and again.
+func (i *inspection) size() {
+	if got, ok := i.number(maxMessageBytes); ok && i.spec.Kind != Input && got < leastMessageBytes {
+		i.add(Broken, "has %s=%d, want at least %d", maxMessageBytes, got, leastMessageBytes)
 	}
 }
 

@@ -55,6 +55,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		{table, set("min.compaction.lag.ms", "0"), topics.Unsafe, "has min.compaction.lag.ms=0, want at least 3600000"},
 		{table, set("delete.retention.ms", "60000"), topics.Unsafe, "has delete.retention.ms=60000, want at least 86400000"},
 		{tallies, set("retention.ms", "1000"), topics.Unsafe, "has retention.ms=1000, want at least 3600000"},
+		{letters, set("max.message.bytes", "1048587"), topics.Broken, "has max.message.bytes=1048587, want at least 1048588"},
 		{letters, func(topic *topics.Topic) { topic.ReplicationFactor = 1 }, topics.Unsafe, "has replication factor 1: the loss of one broker loses its records"},
 		{table, set("min.insync.replicas", "1"), topics.Unsafe, "has min.insync.replicas=1 with replication factor 3: a record on one broker counts as written"},
 		{table, set("min.insync.replicas", "3"), topics.Warning, "has min.insync.replicas=3 with replication factor 3: writes stop when one broker does"},
@@ -88,6 +89,8 @@ func TestWhatIsNoFault(t *testing.T) {
 	events.Settings["message.timestamp.type"] = "LogAppendTime"
 	events.Settings["message.timestamp.after.max.ms"] = "9223372036854775807"
 	events.Settings["retention.ms"] = "-1"
+	events.Settings["max.message.bytes"] = "1000" // we do not write to it
+	letters.Settings["max.message.bytes"] = "1048588"
 
 	require.Empty(t, topics.Inspect(specs, existing, window))
 }

@@ -19,6 +19,7 @@ const (
 	uncleanElection  = "unclean.leader.election.enable"
 	timestampType    = "message.timestamp.type"
 	timestampAfter   = "message.timestamp.after.max.ms"
+	maxMessageBytes  = "max.message.bytes"
 )
 
 // Bounds that the service relies on.
@@ -27,6 +28,7 @@ const (
 	leastDeleteRetention = 24 * time.Hour // a local copy of a table is used up to half this age
 	leastTallyRetention  = time.Hour      // full tallies are repeated within a quarter of it
 	mostTimestampAhead   = time.Hour      // a record's time says when it came, up to this
+	leastMessageBytes    = 1_048_588      // Kafka's default; what we write is cut to fit it
 )
 
 // Kind is what a topic is for.
