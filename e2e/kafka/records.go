@@ -43,6 +43,25 @@ func (c *Client) Produce(ctx context.Context, records ...Record) ([]int64, error
 	return offsets, nil
 }
 
+// mostBytes is the largest batch that ProduceLarge sends.
+const mostBytes = 16 << 20
+
+// ProduceLarge writes one record of up to 16 MB, uncompressed, and returns its
+// offset. The topic must take it.
+func (c *Client) ProduceLarge(ctx context.Context, record Record) (int64, error) {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.seeds...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchMaxBytes(mostBytes), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	if err != nil {
+		return 0, fmt.Errorf("making a client: %w", err)
+	}
+	defer cl.Close()
+	r := record.kgo()
+	if err := cl.ProduceSync(ctx, r).FirstErr(); err != nil {
+		return 0, fmt.Errorf("producing a record of %d bytes: %w", len(record.Value), err)
+	}
+	return r.Offset, nil
+}
+
 // ProduceTransaction writes records in one transaction, which it then commits
 // or aborts.
 func (c *Client) ProduceTransaction(ctx context.Context, id string, commit bool, records ...Record) error {
