@@ -156,6 +156,30 @@ func (c *Client) InSync(ctx context.Context) (inSync bool, state string, err err
 	return true, "", nil
 }
 
+// DeleteRecords makes the log of a partition begin at offset, as retention does.
+func (c *Client) DeleteRecords(ctx context.Context, topic string, partition int32, offset int64) error {
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	req.TimeoutMillis = 15000
+	rt := kmsg.NewDeleteRecordsRequestTopic()
+	rt.Topic = topic
+	rp := kmsg.NewDeleteRecordsRequestTopicPartition()
+	rp.Partition, rp.Offset = partition, offset
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(ctx, c.kgo)
+	if err != nil {
+		return fmt.Errorf("deleting records of topic %s: %w", topic, err)
+	}
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				return fmt.Errorf("deleting records of topic %s partition %d: %w", topic, p.Partition, err)
+			}
+		}
+	}
+	return nil
+}
+
 // Isolation says which end of a partition is meant.
 type Isolation int8
 
