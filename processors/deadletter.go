@@ -5,21 +5,13 @@ import (
 	"encoding/hex"
 	"strconv"
 
-	"github.com/lovoo/goka"
-
 	"deliverystat/codecs"
 	"deliverystat/processors/exactlyonce"
 )
 
 // The headers of a dead letter, besides those of the record itself. The first
 // four are spelled as Kafka Connect's dead letter queues spell them.
-//
-// What begins with HeaderPrefix or HeaderConnectPrefix is ours: the rest are the
-// record's own.
 const (
-	HeaderPrefix        = "deliverystat."
-	HeaderConnectPrefix = "__connect.errors."
-
 	HeaderTopic     = "__connect.errors.topic"
 	HeaderPartition = "__connect.errors.partition"
 	HeaderOffset    = "__connect.errors.offset"
@@ -43,7 +35,7 @@ const (
 // is to be applied even if it is late. Who sends a late dead letter back sets it,
 // knowing the delivery; no producer should. It is looked at only where the event
 // would be refused.
-const HeaderAcceptLate = HeaderPrefix + "accept_late"
+const HeaderAcceptLate = "deliverystat.accept_late"
 
 // acceptsLate reports whether r carries HeaderAcceptLate.
 func acceptsLate(r *codecs.Record) bool {
@@ -70,7 +62,7 @@ type deadLetter struct {
 	timestamp int64 // milliseconds
 	key       string
 	value     []byte
-	headers   goka.Headers
+	headers   []*exactlyonce.Header
 	verdict   Verdict
 }
 
@@ -83,41 +75,44 @@ func letterOf(r *exactlyonce.Record, v Verdict) deadLetter {
 		timestamp: r.Timestamp.UnixMilli(),
 		key:       string(r.Key),
 		value:     r.Value,
-		headers:   goka.HeadersFromSarama(r.Headers),
+		headers:   r.Headers,
 		verdict:   v,
 	}
 }
 
-// record returns the dead letter as it is emitted. It can be replayed: key,
+// record returns the dead letter as it is emitted. It can be sent back: key,
 // value and headers are those of the record, unless it was too large.
-func (d *deadLetter) record() (key string, value []byte, headers goka.Headers) {
-	headers = make(goka.Headers, len(d.headers)+8)
+func (d *deadLetter) record() (key string, value []byte, headers []exactlyonce.Header) {
+	headers = make([]exactlyonce.Header, 0, len(d.headers)+8)
+	add := func(name string, value []byte) {
+		headers = append(headers, exactlyonce.Header{Key: []byte(name), Value: value})
+	}
 	size := len(d.key)
-	for name, v := range d.headers {
-		headers[name] = v
-		size += len(name) + len(v) + 16
+	for _, h := range d.headers {
+		headers = append(headers, *h)
+		size += len(h.Key) + len(h.Value) + 16
 	}
 	if size > maxValueBytes {
-		clear(headers)
-		headers[HeaderHeadersDropped] = []byte("true")
+		headers = headers[:0]
+		add(HeaderHeadersDropped, []byte("true"))
 		size = len(d.key)
 	}
 	key, value = d.key, d.value
 	if room := max(0, maxValueBytes-size); len(value) > room {
 		sum := sha256.Sum256(value)
-		headers[HeaderValueLength] = strconv.AppendInt(nil, int64(len(value)), 10)
-		headers[HeaderValueHash] = []byte(hex.EncodeToString(sum[:]))
+		add(HeaderValueLength, strconv.AppendInt(nil, int64(len(value)), 10))
+		add(HeaderValueHash, []byte(hex.EncodeToString(sum[:])))
 		value = value[:room]
 	}
 	if len(key) > maxValueBytes {
-		headers[HeaderKeyLength] = strconv.AppendInt(nil, int64(len(key)), 10)
+		add(HeaderKeyLength, strconv.AppendInt(nil, int64(len(key)), 10))
 		key = key[:maxValueBytes]
 	}
-	headers[HeaderTopic] = []byte(d.topic)
-	headers[HeaderPartition] = strconv.AppendInt(nil, int64(d.partition), 10)
-	headers[HeaderOffset] = strconv.AppendInt(nil, d.offset, 10)
-	headers[HeaderMessage] = []byte(d.verdict.Detail)
-	headers[HeaderReason] = []byte(d.verdict.Reason)
-	headers[HeaderTimestamp] = strconv.AppendInt(nil, d.timestamp, 10)
+	add(HeaderTopic, []byte(d.topic))
+	add(HeaderPartition, strconv.AppendInt(nil, int64(d.partition), 10))
+	add(HeaderOffset, strconv.AppendInt(nil, d.offset, 10))
+	add(HeaderMessage, []byte(d.verdict.Detail))
+	add(HeaderReason, []byte(d.verdict.Reason))
+	add(HeaderTimestamp, strconv.AppendInt(nil, d.timestamp, 10))
 	return key, value, headers
 }

@@ -122,6 +122,21 @@ func TestDeadLetterKeepsTheRecord(t *testing.T) {
 	}, letters[0].Headers)
 }
 
+// A name may come twice, and a header of somebody's may begin as ours do.
+func TestDeadLetterKeepsTheOrderOfHeaders(t *testing.T) {
+	own := []*exactlyonce.Header{
+		{Key: []byte("trace"), Value: []byte("t1")}, {Key: []byte("deliverystat.source.topic"), Value: []byte("orders")},
+		{Key: []byte("trace"), Value: []byte("t2")}, {Key: []byte("none"), Value: nil},
+	}
+	f := run(t, shortSettings(), fakeRecord{key: "k", value: []byte("{"), more: own, timestamp: epochStart})
+
+	letters := f.letters()
+	require.Len(t, letters, 1)
+	for i, h := range own {
+		require.Equal(t, *h, letters[0].All[i])
+	}
+}
+
 func TestDeadLetterOfAHugeRecordIsTruncated(t *testing.T) {
 	value := bytes.Repeat([]byte("x"), 1_048_000)
 	huge := []byte(strings.Repeat("h", 950_000))

@@ -23,6 +23,7 @@ type fakeRecord struct {
 	key       string
 	value     []byte
 	headers   goka.Headers
+	more      []*exactlyonce.Header // in order, before headers
 	timestamp time.Time
 }
 
@@ -120,6 +121,7 @@ func (r *fakeRuntime) consume(n int) {
 			Topic: r.input.name, Partition: r.partition, Offset: r.next,
 			Timestamp: rec.timestamp, Key: []byte(rec.key), Value: rec.value,
 		}
+		in.Headers = append(in.Headers, rec.more...)
 		for name, v := range rec.headers {
 			in.Headers = append(in.Headers, &exactlyonce.Header{Key: []byte(name), Value: v})
 		}

@@ -167,10 +167,10 @@ func (ep normalizeEpoch) Write(w *exactlyonce.Writer) error {
 	topic := []byte(ep.cfg.Source)
 	for i := range ep.events {
 		e := &ep.events[i]
-		w.Record(ep.cfg.Topics.Events, e.DeliveryID, codecs.EncodeNative(&e.Event, ep.cfg.Settings.Lifecycle), goka.Headers{
-			HeaderSourceTopic:     topic,
-			HeaderSourcePartition: strconv.AppendInt(nil, int64(e.partition), 10),
-			HeaderSourceOffset:    strconv.AppendInt(nil, e.offset, 10),
+		w.Record(ep.cfg.Topics.Events, e.DeliveryID, codecs.EncodeNative(&e.Event, ep.cfg.Settings.Lifecycle), []exactlyonce.Header{
+			{Key: []byte(HeaderSourceTopic), Value: topic},
+			{Key: []byte(HeaderSourcePartition), Value: strconv.AppendInt(nil, int64(e.partition), 10)},
+			{Key: []byte(HeaderSourceOffset), Value: strconv.AppendInt(nil, e.offset, 10)},
 		})
 	}
 	for i := range ep.letters {

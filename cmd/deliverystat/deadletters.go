@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"deliverystat/cmd/deliverystat/internal/config"
@@ -160,9 +161,10 @@ func (c *deadLettersListCommand) run(ctx context.Context, p *process) error {
 type deadLettersReplayCommand struct {
 	deadLettersOptions
 
-	From       string `help:"Send these instead of those in the topic: JSON lines as list prints them, mended; - for stdin." placeholder:"FILE|-"`
-	AcceptLate bool   `help:"Send late events too, marked to be applied all the same."`
-	DryRun     bool   `help:"Print what would be sent, and send nothing."`
+	Sources    []string `help:"Topics that serve republishes to the input: what was refused there goes back there." placeholder:"TOPIC[=PROFILE],…"`
+	From       string   `help:"Send these instead of those in the topic: JSON lines as list prints them, mended; - for stdin." placeholder:"FILE|-"`
+	AcceptLate bool     `help:"Send late events too, marked to be applied all the same."`
+	DryRun     bool     `help:"Print what would be sent, and send nothing."`
 }
 
 func (c *deadLettersReplayCommand) run(ctx context.Context, p *process) error {
@@ -175,7 +177,12 @@ func (c *deadLettersReplayCommand) run(ctx context.Context, p *process) error {
 		return exit.With(exit.Usage, err)
 	}
 	names := c.Topics()
-	cluster, client, err := c.connect(ctx, names.Events, names.DeadLetters)
+	replay := &deadletters.Replay{Topics: []string{names.Events}, AcceptLate: c.AcceptLate}
+	for _, source := range c.Sources {
+		topic, _, _ := strings.Cut(source, "=")
+		replay.Topics = append(replay.Topics, topic)
+	}
+	cluster, client, err := c.connect(ctx, append(replay.Topics, names.DeadLetters)...)
 	if err != nil {
 		return err
 	}
@@ -184,7 +191,6 @@ func (c *deadLettersReplayCommand) run(ctx context.Context, p *process) error {
 	if letters == nil {
 		letters = deadletters.Read(ctx, cluster.Client, names.DeadLetters, filter.Since)
 	}
-	replay := &deadletters.Replay{Topic: names.Events, AcceptLate: c.AcceptLate}
 	printer := deadletters.NewTable(p.stdout)
 	if !c.DryRun {
 		if err := replay.Connect(client); err != nil {
@@ -239,7 +245,7 @@ func (c *deadLettersReplayCommand) conclude(w io.Writer, replay *deadletters.Rep
 	if c.DryRun {
 		did = "would be sent"
 	}
-	text := fmt.Sprintf("%d %s to %s", replay.Sent, did, replay.Topic)
+	text := fmt.Sprintf("%d %s to %s", replay.Sent, did, strings.Join(replay.Topics, ", "))
 	if left := replay.LeftOut(); left != "" {
 		text += "; left out: " + left
 	}

@@ -124,6 +124,25 @@ func TestWhatWasNotKeptWholeIsNotSentBack(t *testing.T) {
 	require.Equal(t, []string{"deliverystat: 1 dead letters can not be sent back"}, got.lines())
 }
 
+// What was refused in a source goes back to the source, if that is named.
+func TestADeadLetterOfASourceGoesBackThere(t *testing.T) {
+	address := startBroker(t)
+	makeTopic(t, address, "orders", 1, nil)
+	s := serveAt(t, address, "1", "--sources=orders")
+	sendTo(t, address, "orders", sent{key: "O-1", value: "{"})
+	s.awaitLetters(t, 1)
+
+	without := invoke(t, "dead-letters", "replay", s.broker)
+	require.Equal(t, 1, without.code)
+	require.Equal(t, "0 sent to delivery-events; left out: 1 of other topics (--sources names more)\n", without.stdout)
+	with := invoke(t, "dead-letters", "replay", s.broker, "--sources=orders=built-in", "--limit=1")
+
+	require.Equal(t, 0, with.code, with.stderr)
+	require.Equal(t, "1 sent to delivery-events, orders\n", with.stdout)
+	letters := s.awaitLetters(t, 2)
+	require.Contains(t, letters[1], `"source":{"topic":"orders","partition":0,"offset":1,`)
+}
+
 // Nothing is sent if any line of --from is wrong.
 func TestAFaultInAFileOfDeadLettersIsNamed(t *testing.T) {
 	broker := "--kafka-brokers=127.0.0.1:1"

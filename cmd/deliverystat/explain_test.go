@@ -27,6 +27,11 @@ func event(id, status string, ago time.Duration) sent {
 // send puts records into the input, where Java's producers put them.
 func send(t *testing.T, broker string, records ...sent) {
 	t.Helper()
+	sendTo(t, broker, "delivery-events", records...)
+}
+
+func sendTo(t *testing.T, broker, topic string, records ...sent) {
+	t.Helper()
 	config := sarama.NewConfig()
 	config.Version = sarama.V2_8_0_0
 	config.Producer.Return.Successes = true
@@ -37,7 +42,7 @@ func send(t *testing.T, broker string, records ...sent) {
 	defer func() { require.NoError(t, producer.Close()) }()
 	for _, r := range records {
 		m := &sarama.ProducerMessage{
-			Topic: "delivery-events", Key: sarama.StringEncoder(r.key),
+			Topic: topic, Key: sarama.StringEncoder(r.key),
 			Value: sarama.StringEncoder(r.value), Timestamp: time.Now().Add(-r.ago),
 		}
 		for k, v := range r.headers {
@@ -56,7 +61,12 @@ type served struct {
 
 func serveFor(t *testing.T, partitions string, flags ...string) *served {
 	t.Helper()
-	s := &served{address: startBroker(t), http: freeAddress(t), admin: freeAddress(t)}
+	return serveAt(t, startBroker(t), partitions, flags...)
+}
+
+func serveAt(t *testing.T, address, partitions string, flags ...string) *served {
+	t.Helper()
+	s := &served{address: address, http: freeAddress(t), admin: freeAddress(t)}
 	s.broker = "--kafka-brokers=" + s.address
 	require.Equal(t, 0, invoke(t, "topics", "create", s.broker, "--partitions="+partitions, "--replication-factor=1").code)
 	_, s.stop = background(t, append([]string{

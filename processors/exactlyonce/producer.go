@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/IBM/sarama"
-	"github.com/lovoo/goka"
 )
 
 // producer runs one transaction at a time. After any error it is done for: only
@@ -163,7 +162,7 @@ func (p *producer) send(ctx context.Context, e *transaction) error {
 		}
 		for j := range part.records {
 			r, m := &part.records[j], &messages[len(part.rows)+j]
-			m.Topic, m.Key, m.Headers = r.topic, sarama.StringEncoder(r.key), saramaHeaders(r.headers)
+			m.Topic, m.Key, m.Headers = r.topic, sarama.StringEncoder(r.key), r.headers
 			if r.value != nil {
 				m.Value = sarama.ByteEncoder(r.value)
 			}
@@ -208,17 +207,6 @@ func (p *producer) put(ctx context.Context, m *sarama.ProducerMessage) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-func saramaHeaders(h goka.Headers) []sarama.RecordHeader {
-	if len(h) == 0 {
-		return nil
-	}
-	out := make([]sarama.RecordHeader, 0, len(h))
-	for k, v := range h {
-		out = append(out, sarama.RecordHeader{Key: []byte(k), Value: v})
-	}
-	return out
 }
 
 // discard closes a producer. Aborting first is a courtesy to readers of the

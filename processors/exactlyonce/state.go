@@ -2,8 +2,6 @@ package exactlyonce
 
 import (
 	"iter"
-
-	"github.com/lovoo/goka"
 )
 
 // State is what an application keeps in memory for one partition of its table
@@ -116,7 +114,7 @@ type Change struct {
 type record struct {
 	topic, key string
 	value      []byte
-	headers    goka.Headers
+	headers    []Header
 }
 
 // Row sets the value of key in the table; nil deletes it. The value must not be
@@ -127,8 +125,8 @@ func (w *Writer) Row(key string, value []byte) {
 }
 
 // Record emits a record whose partition follows from its key. Key, value and
-// headers together have at most MaxRecordBytes.
-func (w *Writer) Record(topic, key string, value []byte, headers goka.Headers) {
+// headers together have at most MaxRecordBytes, and are not changed afterwards.
+func (w *Writer) Record(topic, key string, value []byte, headers []Header) {
 	w.keep(value)
 	w.records = append(w.records, record{topic, key, value, headers})
 }

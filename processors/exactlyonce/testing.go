@@ -47,16 +47,25 @@ func (w *Writer) Rows() iter.Seq2[string, []byte] {
 type Emitted struct {
 	Topic, Key string
 	Value      []byte
-	Headers    goka.Headers
+	Headers    goka.Headers // the last of each name
+	All        []Header     // in order
 }
 
 // Records yields what was emitted, in order.
 func (w *Writer) Records() iter.Seq[Emitted] {
 	return func(yield func(Emitted) bool) {
 		for _, r := range w.records {
-			if !yield(Emitted{r.topic, r.key, r.value, r.headers}) {
+			if !yield(Emitted{r.topic, r.key, r.value, byName(r.headers), r.headers}) {
 				return
 			}
 		}
 	}
+}
+
+func byName(headers []Header) goka.Headers {
+	named := goka.Headers{}
+	for _, h := range headers {
+		named[string(h.Key)] = h.Value
+	}
+	return named
 }

@@ -126,10 +126,9 @@ func FromRecord(m *sarama.ConsumerMessage) *Letter {
 			missing = append(missing, fmt.Sprintf("the key had %s bytes, of which %d are here", value, len(m.Key)))
 		case processors.HeaderHeadersDropped:
 			missing = append(missing, "its headers are not here")
+		case processors.HeaderAcceptLate: // was for that one time
 		default:
-			if !ours(name) {
-				l.Headers = append(l.Headers, Header{name, h.Value})
-			}
+			l.Headers = append(l.Headers, Header{name, h.Value})
 		}
 	}
 	if length != "" {
@@ -137,11 +136,6 @@ func FromRecord(m *sarama.ConsumerMessage) *Letter {
 	}
 	l.Incomplete = strings.Join(missing, "; ")
 	return l
-}
-
-// ours reports whether a header is not the record's own.
-func ours(name string) bool {
-	return strings.HasPrefix(name, processors.HeaderPrefix) || strings.HasPrefix(name, processors.HeaderConnectPrefix)
 }
 
 // message is l as it is sent to topic: the record that was refused. acceptLate
@@ -152,7 +146,7 @@ func (l *Letter) message(topic string, acceptLate bool) *sarama.ProducerMessage 
 		m.Value = sarama.ByteEncoder(l.Value)
 	}
 	for _, h := range l.Headers {
-		if !ours(h.Key) {
+		if h.Key != processors.HeaderAcceptLate {
 			m.Headers = append(m.Headers, sarama.RecordHeader{Key: []byte(h.Key), Value: h.Value})
 		}
 	}

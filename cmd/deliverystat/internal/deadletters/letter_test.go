@@ -77,7 +77,7 @@ func TestHeadersOfOursAreTakenApart(t *testing.T) {
 		Time: time.UnixMilli(1_700_000_000_500).UTC(), Reason: codecs.Unreadable, Detail: "no object",
 		Source:    deadletters.Source{Topic: "delivery-events", Partition: 3, Offset: 77, Time: time.UnixMilli(1_700_000_000_123).UTC()},
 		Partition: 1, Offset: 9, Key: []byte("k"), Value: []byte("xy"),
-		Headers:    []deadletters.Header{{Key: "trace", Value: []byte("t1")}, {Key: "trace", Value: []byte("t2")}},
+		Headers:    []deadletters.Header{{Key: "trace", Value: []byte("t1")}, {Key: "trace", Value: []byte("t2")}, {Key: "__connect.errors.stage", Value: []byte("x")}},
 		Incomplete: "its headers are not here; the value had 5000000 bytes, of which 2 are here (SHA-256 abc)",
 	}, deadletters.FromRecord(m))
 }

@@ -3,6 +3,7 @@ package deadletters
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/IBM/sarama"
@@ -17,10 +18,10 @@ const (
 	atOnceBytes   = 4 << 20
 )
 
-// Replay sends letters back to the input.
+// Replay sends letters back to where they came from.
 type Replay struct {
-	Topic      string // the input
-	AcceptLate bool   // send late events too, marked to be applied
+	Topics     []string // the input, and the sources that are republished to it
+	AcceptLate bool     // send late events too, marked to be applied
 
 	// What became of the letters that were offered.
 	Sent       int // acknowledged; with no producer: chosen
@@ -57,11 +58,15 @@ func (r *Replay) Connect(client exactlyonce.ClientConfig) error {
 // it until enough of them can be sent together; see Close.
 func (r *Replay) Offer(ctx context.Context, l *Letter) (bool, error) {
 	late := l.Reason == codecs.TooLate
+	topic := l.Source.Topic
+	if topic == "" {
+		topic = r.Topics[0]
+	}
 	switch {
 	case l.Incomplete != "":
 		r.Incomplete++
 		return false, nil
-	case l.Source.Topic != "" && l.Source.Topic != r.Topic:
+	case !slices.Contains(r.Topics, topic):
 		r.Elsewhere++
 		return false, nil
 	case late && !r.AcceptLate:
@@ -71,7 +76,7 @@ func (r *Replay) Offer(ctx context.Context, l *Letter) (bool, error) {
 		r.Sent++
 		return true, nil
 	}
-	r.pending = append(r.pending, l.message(r.Topic, late))
+	r.pending = append(r.pending, l.message(topic, late))
 	r.size += len(l.Key) + len(l.Value)
 	if len(r.pending) < atOnceRecords && r.size < atOnceBytes {
 		return true, nil
@@ -92,7 +97,7 @@ func (r *Replay) flush(ctx context.Context) error {
 			r.Sent += len(r.pending) - len(failed)
 			err = failed[0].Err
 		}
-		return fmt.Errorf("sending to %s: %w", r.Topic, err)
+		return fmt.Errorf("sending back: %w", err)
 	}
 	r.Sent += len(r.pending)
 	r.pending, r.size = r.pending[:0], 0
@@ -124,6 +129,6 @@ func (r *Replay) LeftOut() string {
 	}
 	say(r.Late, "late (--accept-late sends them too, to be applied all the same)")
 	say(r.Incomplete, "too large to have been kept whole")
-	say(r.Elsewhere, "of other topics than "+r.Topic)
+	say(r.Elsewhere, "of other topics (--sources names more)")
 	return strings.Join(parts, ", ")
 }
