@@ -10,11 +10,12 @@ import (
 // earliestTime is the first event time that is believed: 2015-01-01 UTC.
 const earliestTime = 1_420_070_400 * int64(time.Second)
 
-// Verdict says what became of a record, and why it was refused if it was.
+// Verdict says what became of a record, and why it was refused if it was, or why
+// it was not though it is late.
 type Verdict struct {
 	Result Result
 	Reason codecs.Reason // the label of the dead letter; "" unless Late or Refused
-	Detail string        // one sentence for the reader of the dead letter
+	Detail string        // one sentence for people
 }
 
 // Admit decides whether what a record was decoded to is an event that can be

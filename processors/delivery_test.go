@@ -125,8 +125,10 @@ func TestDeadLetterKeepsTheRecord(t *testing.T) {
 // A name may come twice, and a header of somebody's may begin as ours do.
 func TestDeadLetterKeepsTheOrderOfHeaders(t *testing.T) {
 	own := []*exactlyonce.Header{
-		{Key: []byte("trace"), Value: []byte("t1")}, {Key: []byte("deliverystat.source.topic"), Value: []byte("orders")},
-		{Key: []byte("trace"), Value: []byte("t2")}, {Key: []byte("none"), Value: nil},
+		{Key: []byte("trace"), Value: []byte("t1")},
+		{Key: []byte("deliverystat.source.topic"), Value: []byte("orders")},
+		{Key: []byte("trace"), Value: []byte("t2")},
+		{Key: []byte("none"), Value: nil},
 	}
 	f := run(t, shortSettings(), fakeRecord{key: "k", value: []byte("{"), more: own, timestamp: epochStart})
 

@@ -55,11 +55,13 @@ func (p *partition) read(rec *codecs.Record, d *codecs.Decoded, misplaced bool) 
 		return Verdict{}, err
 	}
 	t := p.settings.Observe(row, event, p.stream)
-	if t.Result == Late && acceptsLate(rec) {
-		t = p.settings.Accept(row, event, p.stream)
-	}
 	r := Verdict{Result: t.Result}
-	if t.Result == Late {
+	switch {
+	case t.Result != Late:
+	case acceptsLate(rec):
+		t = p.settings.Accept(row, event, p.stream)
+		r = Verdict{Result: t.Result, Detail: "it is late, and marked to be applied all the same"}
+	default:
 		r = p.settings.refuseLate(row, event, p.stream)
 	}
 	if t.Row != row {

@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"deliverystat/codecs"
@@ -69,7 +70,7 @@ func (x *Explanation) Record(offset int64, r *codecs.Record, misplaced bool) {
 	case processors.Applied, processors.Duplicate, processors.Stale:
 		next = x.settings.Accept(row, &d.Event, x.replay.Stream()).Row
 		step.What = verdict.Result.String()
-		step.Why = x.why(verdict.Result, row, next, &d.Event)
+		step.Why = x.why(verdict, row, next, &d.Event)
 	case processors.Late:
 		step.What, step.Why = "late", verdict.Detail
 	case processors.Ignored:
@@ -161,10 +162,44 @@ func (x *Explanation) Compare(row *codecs.Row, progress *codecs.Progress) string
 		return "the table has no row, the events lead to one"
 	case !wanted && found:
 		return "the table has a row, the events lead to none"
-	case !reflect.DeepEqual(want, got):
-		return fmt.Sprintf("the table says %+v, the events lead to %+v", got, want)
+	case wanted:
+		return x.differences(got, want)
 	}
 	return ""
+}
+
+// differences names each part of a row in which the table differs from want.
+func (x *Explanation) differences(got, want codecs.Delivery) string {
+	var parts []string
+	add := func(what string, got, want any) {
+		if !reflect.DeepEqual(got, want) {
+			parts = append(parts, fmt.Sprintf("%s is %v in the table and %v by the events", what, got, want))
+		}
+	}
+	name := x.settings.Lifecycle.Name
+	add("status", name(got.Status), name(want.Status))
+	add("raw status", got.RawStatus, want.RawStatus)
+	add("event time", instant(got.OccurredAt), instant(want.OccurredAt))
+	add("since", instant(got.Since), instant(want.Since))
+	add("closed at", instant(got.ClosedAt), instant(want.ClosedAt))
+	for a := range codecs.NumAttributes {
+		add(a.String(), got.Attributes[a], want.Attributes[a])
+	}
+	for s := range x.settings.Lifecycle.Len() {
+		status := codecs.Status(s)
+		add("timeline of "+name(status), times(got, status), times(want, status))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// times is what the timeline of d says of a status.
+func times(d codecs.Delivery, status codecs.Status) string {
+	for _, t := range d.Timeline {
+		if t.Status == status {
+			return instant(t.First) + " to " + instant(t.Last)
+		}
+	}
+	return "nothing"
 }
 
 func deliver(s *processors.Settings, id string, row *codecs.Row, at processors.Stream) (codecs.Delivery, bool) {

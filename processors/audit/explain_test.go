@@ -173,6 +173,28 @@ func TestExplanationsInWords(t *testing.T) {
 	require.Equal(t, int64(10), x.Steps[12].Offset, "the record of the other delivery that moved the clock")
 }
 
+// An event that ends its delivery too long ago is applied and forgotten at once:
+// that does not make it late.
+func TestAnEventThatIsForgottenAtOnceIsNotCalledLate(t *testing.T) {
+	s := processors.DefaultSettings()
+	x := audit.NewExplanation(s, decoder(t), "a")
+	for offset, e := range []struct {
+		id, status string
+		at         time.Duration
+	}{{"b", "CREATED", -48 * time.Hour}, {"b", "ASSIGNED", 0}, {"a", "DELIVERED", -30 * time.Hour}} {
+		value := `{"delivery_id":"` + e.id + `","status":"` + e.status + `","occurred_at":"` + noon.Add(e.at).Format(time.RFC3339) + `"}`
+		x.Record(int64(offset), &codecs.Record{Key: e.id, Value: []byte(value), Timestamp: noon.Add(max(e.at, -25*time.Hour)).UnixNano()}, false)
+		if offset == 0 { // the record times span the lateness
+			x.Record(0, &codecs.Record{Key: "c", Timestamp: noon.UnixNano()}, false)
+		}
+	}
+	require.Equal(t, [][2]string{
+		{"applied", "it is the first event of the delivery"},
+		{"closed", "DELIVERED at 2026-11-29T06:00:00Z ends the delivery"},
+		{"forgotten", "it ended at 2026-11-29T06:00:00Z, and the clock of the partition, 2026-11-30T12:00:00Z, is more than allowed-lateness 24h0m0s past that; the horizon is 2026-11-29T06:00:00Z"},
+	}, told(x))
+}
+
 // A row of the table that another position, or somebody else, has made is found
 // out.
 func TestExplanationsCompareWithTheTable(t *testing.T) {
@@ -188,7 +210,10 @@ func TestExplanationsCompareWithTheTable(t *testing.T) {
 	}
 
 	require.Empty(t, x.Compare(read(row(t, "CREATED", "seoul", 0)), at))
-	require.Contains(t, x.Compare(read(row(t, "CREATED", "busan", 0)), at), "busan")
+	require.Equal(t, "region is busan in the table and seoul by the events", x.Compare(read(row(t, "CREATED", "busan", 0)), at))
+	require.Equal(t, "status is ASSIGNED in the table and CREATED by the events; timeline of CREATED is nothing in the table and "+
+		"2026-11-30T12:00:00Z to 2026-11-30T12:00:00Z by the events; timeline of ASSIGNED is 2026-11-30T12:00:00Z to 2026-11-30T12:00:00Z "+
+		"in the table and nothing by the events", x.Compare(read(row(t, "ASSIGNED", "seoul", 0)), at))
 	require.Equal(t, "the table has no row, the events lead to one", x.Compare(nil, at))
 	require.Equal(t, "the table has a row, the events lead to none",
 		audit.NewExplanation(s, decoder(t), "a").Compare(read(row(t, "CREATED", "seoul", 0)), at))

@@ -7,33 +7,27 @@ import (
 	"deliverystat/processors"
 )
 
-// why says why an event that was not refused had result, when it came to row and
-// made it next.
-func (x *Explanation) why(result processors.Result, row, next *codecs.Row, e *codecs.Event) string {
+// why says why an event that was not refused had its verdict, when it came to row
+// and made it next.
+func (x *Explanation) why(v processors.Verdict, row, next *codecs.Row, e *codecs.Event) string {
+	note := ""
+	if v.Detail != "" {
+		note = "; " + v.Detail
+	}
 	key := processors.KeyOf(e)
 	switch {
 	case row == nil:
-		return "it is the first event of the delivery" + x.lateNote(x.replay.Stream().Horizon, &key)
-	case result == processors.Duplicate:
-		return "it is the newest event once more"
-	}
-	note := x.lateNote(row.Horizon, &key)
-	if result == processors.Applied {
+		return "it is the first event of the delivery" + note
+	case v.Result == processors.Duplicate:
+		return "it is the newest event once more" + note
+	case v.Result == processors.Applied:
 		return fmt.Sprintf("%s orders after %s by %s%s", x.event(&key), x.event(&row.Winner), x.decisive(&key, &row.Winner), note)
 	}
-	said := "; it adds to the row's timeline or attributes"
+	said := "it adds to the row's timeline or attributes"
 	if next == row {
-		said = "; the row knew all it says"
+		said = "the row knew all it says"
 	}
-	return fmt.Sprintf("%s orders before %s by %s%s%s", x.event(&key), x.event(&row.Winner), x.decisive(&key, &row.Winner), said, note)
-}
-
-// lateNote says that an event was applied although it is late.
-func (x *Explanation) lateNote(horizon int64, key *codecs.OrderKey) string {
-	if horizon == codecs.None || x.settings.OrderTime(key.OccurredAt, key.Status) > horizon {
-		return ""
-	}
-	return "; it is late, and marked to be applied all the same"
+	return fmt.Sprintf("%s orders before %s by %s; %s%s", x.event(&key), x.event(&row.Winner), x.decisive(&key, &row.Winner), said, note)
 }
 
 // event is an event as it is told from another one.

@@ -65,10 +65,19 @@ func TestHeadersOfOursAreTakenApart(t *testing.T) {
 		Topic: "dead", Partition: 1, Offset: 9, Timestamp: time.UnixMilli(1_700_000_000_500), Key: []byte("k"), Value: []byte("xy"),
 	}
 	for _, h := range [][2]string{
-		{"trace", "t1"}, {"trace", "t2"}, {"__connect.errors.topic", "delivery-events"}, {"__connect.errors.partition", "3"},
-		{"__connect.errors.offset", "77"}, {"__connect.errors.exception.message", "no object"}, {"deliverystat.reason", "unreadable"},
-		{"deliverystat.timestamp", "1700000000123"}, {"deliverystat.accept_late", "true"}, {"__connect.errors.stage", "x"},
-		{"deliverystat.value.length", "5000000"}, {"deliverystat.value.sha256", "abc"}, {"deliverystat.headers.dropped", "true"},
+		{"trace", "t1"},
+		{"trace", "t2"},
+		{"__connect.errors.topic", "delivery-events"},
+		{"__connect.errors.partition", "3"},
+		{"__connect.errors.offset", "77"},
+		{"__connect.errors.exception.message", "no object"},
+		{"deliverystat.reason", "unreadable"},
+		{"deliverystat.timestamp", "1700000000123"},
+		{"deliverystat.accept_late", "true"},
+		{"__connect.errors.stage", "x"},
+		{"deliverystat.value.length", "5000000"},
+		{"deliverystat.value.sha256", "abc"},
+		{"deliverystat.headers.dropped", "true"},
 	} {
 		m.Headers = append(m.Headers, &sarama.RecordHeader{Key: []byte(h[0]), Value: []byte(h[1])})
 	}

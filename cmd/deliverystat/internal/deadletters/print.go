@@ -48,14 +48,14 @@ type table struct {
 
 func (p *table) Print(l *Letter) error {
 	if p.lines == 0 {
-		fmt.Fprintln(p.writer, "REFUSED\tREASON\tRECORD\tKEY\tVALUE\tDETAIL") // errors show in Flush
+		_, _ = fmt.Fprintln(p.writer, "REFUSED\tREASON\tRECORD\tKEY\tVALUE\tDETAIL") // errors show in Flush
 	}
 	p.lines++
 	value := beginning(l.Value)
 	if l.Incomplete != "" {
 		value += " (incomplete)"
 	}
-	fmt.Fprintf(p.writer, "%s\t%s\t%s/%d/%d\t%s\t%s\t%s\n", l.Time.Format(time.RFC3339Nano), l.Reason,
+	_, _ = fmt.Fprintf(p.writer, "%s\t%s\t%s/%d/%d\t%s\t%s\t%s\n", l.Time.Format(time.RFC3339Nano), l.Reason,
 		l.Source.Topic, l.Source.Partition, l.Source.Offset, beginning(l.Key), value, l.Detail)
 	if p.lines%1000 == 0 {
 		return p.Close()

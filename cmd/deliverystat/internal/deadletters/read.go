@@ -80,7 +80,7 @@ func open(ctx context.Context, client sarama.Client, topic string, since time.Ti
 // bounds returns the first offset at since or later and 1 + the last visible
 // one; they are equal if there is nothing to read.
 func bounds(ctx context.Context, client sarama.Client, topic string, p int32, since time.Time) (start, end int64, err error) {
-	at := int64(sarama.OffsetOldest)
+	at := sarama.OffsetOldest
 	if !since.IsZero() {
 		at = since.UnixMilli()
 	}

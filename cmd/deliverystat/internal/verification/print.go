@@ -16,20 +16,20 @@ import (
 // table agrees.
 func (x *Explained) Print(w io.Writer) error {
 	var b bytes.Buffer // writing to it does not fail
-	fmt.Fprintf(&b, "delivery %s in partition %d of %s, offsets %d to %d, with the settings of the table\n",
-		x.ID, x.Partition, x.Topic, x.Start, x.End-1)
+	fmt.Fprintf(&b, "delivery %s in partition %d of %s, read from offset %d to position %d, with the settings of the table\n",
+		x.ID, x.Partition, x.Topic, x.Start, x.End)
 	if x.Unjudged != "" {
 		fmt.Fprintf(&b, "note: %s\n", x.Unjudged)
 	}
 	if len(x.Steps) == 0 {
 		fmt.Fprintf(&b, "no record of it (if a converter wraps the keys, name its --partition)\n")
 	} else {
-		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "OFFSET\tRECORDED\tOCCURRED\tSTATUS\tEVENT\tWHAT\tWHY")
+		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0) // fails only where b does
+		_, _ = fmt.Fprintln(t, "OFFSET\tRECORDED\tOCCURRED\tSTATUS\tEVENT\tWHAT\tWHY")
 		for i := range x.Steps {
 			x.printStep(t, &x.Steps[i])
 		}
-		_ = t.Flush() // goes to b
+		_ = t.Flush()
 	}
 	x.printRow(&b)
 	switch {
@@ -65,7 +65,7 @@ func (x *Explained) printStep(w io.Writer, s *audit.Step) {
 	if s.What == "refused" {
 		what += ": " + string(s.Reason)
 	}
-	fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Offset, recorded, occurred, status, event, what, s.Why)
+	_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Offset, recorded, occurred, status, event, what, s.Why)
 }
 
 func (x *Explained) printRow(b *bytes.Buffer) {
