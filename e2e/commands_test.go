@@ -67,6 +67,9 @@ func TestOneShotCommandsWithoutABroker(t *testing.T) {
 		{"topics", "check"},
 		{"topics", "create", "--replication-factor=1"},
 		{"verify"},
+		{"explain", "D-1"},
+		{"dead-letters", "list"},
+		{"dead-letters", "replay"},
 		{"simulate", "--events=1", "--deliveries=1"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
