@@ -17,6 +17,9 @@ func (d *Decoder) check(r *Record, f *fields, out *Decoded) {
 	if !ok {
 		return
 	}
+	if known, ok := d.statuses[name]; ok {
+		name = known
+	}
 	at, ok := f.checkTime(out)
 	if !ok {
 		return

@@ -23,9 +23,15 @@ type Decoder struct {
 	lifecycle *Lifecycle
 	format    string
 	anyKey    bool
+	mapping   *mapping // nil for the fields of the native event
+
+	// statuses says what the names of a source mean in the lifecycle, where that
+	// does not know them.
+	statuses map[string]string
 }
 
-// NewDecoder returns a decoder for one of Formats.
+// NewDecoder returns a decoder for one of Formats. [Profile.NewDecoder] returns
+// one for events that look otherwise.
 func NewDecoder(format string, lifecycle *Lifecycle) (*Decoder, error) {
 	if !slices.Contains(Formats(), format) {
 		return nil, fmt.Errorf("unknown events format %q, want one of %s", format, strings.Join(Formats(), ", "))
@@ -56,11 +62,11 @@ func (d *Decoder) Decode(r *Record, out *Decoded) {
 	*out = Decoded{}
 	var f fields
 	text := textOf(r.Value)
-	if f.scanFlat(text) && (d.format == FormatNative || !f.isEnvelope()) {
+	if d.mapping == nil && f.scanFlat(text) && (d.format == FormatNative || !f.isEnvelope()) {
 		d.complete(r, &f, out)
 		return
 	}
-	f = fields{}
+	f = fields{mapping: d.mapping}
 	if fault := jsonFault(text); fault != "" {
 		out.refuse(Unreadable, fault)
 		return

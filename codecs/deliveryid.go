@@ -14,7 +14,7 @@ func (d *Decoder) DeliveryID(value []byte) (id string, ok bool) {
 	if jsonFault(text) != "" {
 		return "", false
 	}
-	var f fields
+	f := fields{mapping: d.mapping}
 	var says content
 	if d.format == FormatNative {
 		says, _ = f.readNative(text)

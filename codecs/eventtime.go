@@ -26,7 +26,7 @@ func (f *fields) checkTime(out *Decoded) (int64, bool) {
 	case v.kind == gjson.String && f.timeAsText && isDigits(v.text), v.isInteger():
 		nanos, ok = parseUnix(v.text)
 	case v.kind == gjson.String:
-		nanos, ok = parseRFC3339(v.text)
+		nanos, ok = f.parseTime(v.text)
 	case v.kind == gjson.Number:
 		out.refuse(WrongType, "occurred_at is a number, but not an integer")
 		return 0, false
@@ -43,6 +43,20 @@ func (f *fields) checkTime(out *Decoded) (int64, bool) {
 		return nanos, true
 	}
 	return 0, false
+}
+
+// parseTime reads a time with zone. Where a profile names the zone of its source,
+// times without one are taken too, also with a space before the hour.
+func (f *fields) parseTime(s string) (int64, bool) {
+	nanos, ok := parseRFC3339(s)
+	if ok || f.mapping == nil || f.mapping.zone == "" || len(s) < len("2006-01-02 15:04:05") || s[10] != ' ' && s[10] != 'T' {
+		return nanos, ok
+	}
+	s = s[:10] + "T" + s[11:]
+	if nanos, ok = parseRFC3339(s); ok {
+		return nanos, ok
+	}
+	return parseRFC3339(s + f.mapping.zone)
 }
 
 // parseUnix reads an integer as seconds, milliseconds, microseconds or

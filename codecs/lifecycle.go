@@ -33,8 +33,12 @@ func BuiltinLifecycle() *Lifecycle { return newLifecycle(builtinStatuses()) }
 // NewLifecycle makes a lifecycle of statuses in rank order. UNKNOWN is put first
 // and the synthetic terminal ABANDONED last. All faults are reported at once.
 func NewLifecycle(statuses []StatusInfo) (*Lifecycle, error) {
-	if err := checkStatuses(statuses); err != nil {
-		return nil, err
+	var faults []error
+	for _, f := range checkStatuses(statuses) {
+		faults = append(faults, errors.New(f.text))
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
 	}
 	return newLifecycle(statuses), nil
 }
@@ -83,30 +87,50 @@ func (l *Lifecycle) hash() string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-func checkStatuses(statuses []StatusInfo) error {
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+// statusFault is one fault of a list of statuses.
+type statusFault struct {
+	status  int    // index of the status that has it, -1 for the whole list
+	alias   string // the alias that has it, if isAlias
+	isAlias bool
+	text    string
+}
+
+// checkStatuses returns all faults of statuses in their order, those of aliases
+// last.
+func checkStatuses(statuses []StatusInfo) []statusFault {
+	var faults []statusFault
+	fault := func(i int, format string, args ...any) {
+		faults = append(faults, statusFault{status: i, text: fmt.Sprintf(format, args...)})
+	}
 	if len(statuses) == 0 {
-		fault("lifecycle has no statuses")
+		fault(-1, "lifecycle has no statuses")
 	}
 	if len(statuses) > maxStatuses-2 {
-		fault("lifecycle has %d statuses, more than %d", len(statuses), maxStatuses-2)
+		fault(-1, "lifecycle has %d statuses, more than %d", len(statuses), maxStatuses-2)
 	}
 	names := map[string]bool{UnknownName: true, AbandonedName: true}
-	for _, s := range statuses {
+	for i, s := range statuses {
 		switch {
 		case s.Name == UnknownName || s.Name == AbandonedName:
-			fault("status %s is part of every lifecycle and can not be defined", s.Name)
+			fault(i, "status %s is part of every lifecycle and can not be defined", s.Name)
 		case !validStatusName(s.Name):
-			fault("status name %q is not 1 to %d bytes of [A-Z][A-Z0-9_]*", s.Name, maxText)
+			fault(i, "status name %q is not 1 to %d bytes of [A-Z][A-Z0-9_]*", s.Name, maxText)
 		case names[s.Name]:
-			fault("status %s is defined twice", s.Name)
+			fault(i, "status %s is defined twice", s.Name)
 		}
 		names[s.Name] = true
 	}
+	return append(faults, checkAliases(statuses, names)...)
+}
+
+func checkAliases(statuses []StatusInfo, names map[string]bool) []statusFault {
+	var faults []statusFault
 	owner := map[string]string{}
-	for _, s := range statuses {
+	for i, s := range statuses {
 		for _, alias := range s.Aliases {
+			fault := func(format string, args ...any) {
+				faults = append(faults, statusFault{i, alias, true, fmt.Sprintf(format, args...)})
+			}
 			other, taken := owner[alias]
 			switch {
 			case alias == "" || len(alias) > maxText || !printable(alias):
@@ -119,7 +143,7 @@ func checkStatuses(statuses []StatusInfo) error {
 			owner[alias] = s.Name
 		}
 	}
-	return errors.Join(faults...)
+	return faults
 }
 
 func validStatusName(s string) bool {

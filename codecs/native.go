@@ -5,6 +5,9 @@ import "github.com/tidwall/gjson"
 // fields are what a value, the envelopes around it and the record's headers say
 // of an event, not yet checked.
 type fields struct {
+	mapping  *mapping // where a profile says that the fields are, nil for the native ones
+	unwanted bool     // the mapping says that this is no event
+
 	deliveryID, eventID, status, occurredAt, sequence field
 	attributes                                        [NumAttributes]field
 
@@ -25,11 +28,28 @@ func (f *fields) readNative(text string) (content, string) {
 		return unknownShape, "value is " + fieldOf(v).kindName() + ", not an object"
 	}
 	f.scan(v)
-	return event, ""
+	return f.content(), ""
 }
 
-// scan notes the known fields of object in one pass.
+// content is what an object says that is no envelope.
+func (f *fields) content() content {
+	if f.unwanted {
+		return nothing
+	}
+	return event
+}
+
+// scan notes the known fields of object.
 func (f *fields) scan(object gjson.Result) {
+	if f.mapping != nil {
+		f.mapping.read(object, f)
+		return
+	}
+	f.scanNative(object)
+}
+
+// scanNative notes the fields of the native event in one pass.
+func (f *fields) scanNative(object gjson.Result) {
 	object.ForEach(func(key, value gjson.Result) bool {
 		if to := f.named(key.Str); to != nil {
 			*to = fieldOf(value)

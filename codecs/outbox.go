@@ -29,11 +29,11 @@ func (f *fields) readOutbox(text string) (content, string) {
 		case v.Type == gjson.String:
 			text = v.Str
 		case v.IsObject():
-			var inner fields
+			inner := fields{mapping: f.mapping}
 			inner.scan(v)
 			f.within(&inner)
 			if !inner.isEnvelope() {
-				return event, ""
+				return inner.content(), ""
 			}
 			switch inner.payload.kind {
 			case gjson.Null:

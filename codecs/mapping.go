@@ -1,0 +1,70 @@
+package codecs
+
+import (
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
+
+// mapping says where the fields of an event are in a JSON object that is no
+// native event.
+type mapping struct {
+	rules []mappingRule
+	only  []mappingFilter
+	zone  string // of event times that have none, "Z" or "+09:00"; "" if those are refused
+}
+
+// mappingRule says where one field is: at the first of paths that is there.
+type mappingRule struct {
+	field  string // as the native event calls it
+	asText bool   // an integer is taken as its digits
+	paths  []path
+}
+
+// mappingFilter ignores objects with another value than one of wanted at paths.
+// An object without any is not ignored: it may be an event that is broken.
+type mappingFilter struct {
+	paths  []path
+	wanted []string
+}
+
+// mappedFields are the fields that a mapping may place, in the order in which
+// they are shown.
+func mappedFields() []string {
+	all := []string{"delivery_id", "status", "occurred_at", "sequence", "event_id"}
+	for a := range NumAttributes {
+		all = append(all, a.String())
+	}
+	return all
+}
+
+// read notes the fields of object. Where neither the ID nor the status is where
+// the mapping says, and there is a payload, object is an envelope: what counts of
+// that is what the EventRouter puts beside a payload.
+func (m *mapping) read(object gjson.Result, f *fields) {
+	for i := range m.rules {
+		r := &m.rules[i]
+		v := findFirst(object, r.paths)
+		if r.asText && v.isInteger() {
+			v = field{kind: gjson.String, text: v.text}
+		}
+		*f.named(r.field) = v
+	}
+	if f.deliveryID.absent() && f.status.absent() {
+		var envelope fields
+		envelope.scanNative(object)
+		if envelope.hasPayload {
+			*f = fields{
+				mapping: m, payload: envelope.payload, hasPayload: true,
+				eventID: envelope.eventID, occurredAt: envelope.occurredAt, sequence: envelope.sequence,
+			}
+			return
+		}
+	}
+	f.unwanted = slices.ContainsFunc(m.only, func(filter mappingFilter) bool { return !filter.admits(object) })
+}
+
+func (filter *mappingFilter) admits(object gjson.Result) bool {
+	v := findFirst(object, filter.paths)
+	return v.absent() || slices.Contains(filter.wanted, v.text)
+}
