@@ -16,6 +16,8 @@ func TestWrongUsageIsOneLineEach(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.yaml")
 	write(t, path, "kafka:\n  brokers: [a:1]\n  borkers: b:2\nallowed-lateness: soon\ncommit-interval: 50ms\n")
+	profile := filepath.Join(dir, "profile.yaml")
+	write(t, profile, "name: x\ncolour: red\nevent: {delivery_id: id}\n")
 	for _, test := range []struct {
 		name string
 		args string
@@ -48,6 +50,25 @@ func TestWrongUsageIsOneLineEach(t *testing.T) {
 		}},
 		{"dimension that is none", "serve --kafka-brokers=a:1 --dimensions=region,colour", []string{
 			`--dimensions: "colour" is not one of region, service, store_id`,
+		}},
+		{"profile that is none", "serve --kafka-brokers=a:1 --profile=nope", []string{
+			`--profile: "nope" is none of the built-in profiles built-in, aftership, easypost, korean, uber-direct, and no file: open nope: no such file or directory`,
+		}},
+		{"profile with faults", "serve --profile=" + profile + " --events-format=xml", []string{
+			`--kafka-brokers: required: give at least one broker as host:port`,
+			`--profile: ` + profile + `:2: unknown key "colour"; a profile has name, lifecycle, aliases and event`,
+			`--profile: ` + profile + `:3: event has no path for status`,
+			`--profile: ` + profile + `:3: event has no path for occurred_at`,
+			`--events-format: unknown events format "xml", want one of auto, native, debezium-outbox`,
+		}},
+		{"statuses of the profile", "serve --kafka-brokers=a:1 --profile=easypost --stuck-after=ASSIGNED=1m", []string{
+			`--stuck-after: "ASSIGNED" is not a live status`,
+		}},
+		{"profile that simulated events do not fit", "simulate --kafka-brokers=a:1 --profile=uber-direct", []string{
+			`--profile: uber-direct is not for simulated events: they are native ones with the built-in statuses`,
+		}},
+		{"the same in the demo", "demo --profile=aftership", []string{
+			`--profile: aftership is not for simulated events: they are native ones with the built-in statuses`,
 		}},
 		{"config file", "serve --config=" + path, []string{
 			path + `:3: unknown setting "kafka-borkers"`,
@@ -108,6 +129,7 @@ func TestHelpListsEveryFlag(t *testing.T) {
 		"simulate":      "events deliveries rate seed duplicates out-of-order late malformed unknown-status clock-skew truth kafka-brokers events-format",
 		"topics create": "partitions replication-factor kafka-brokers topic-prefix events-topic",
 		"topics check":  "allow-unsafe kafka-brokers",
+		"profile check": "sample",
 		"verify":        "from url kafka-brokers key-partitioner profile",
 	} {
 		got := invoke(t, append(strings.Fields(command), "--help")...)

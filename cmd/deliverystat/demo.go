@@ -34,6 +34,9 @@ func (c *demoCommand) Check(problems *config.Problems) {
 	}
 	c.Serve.Check(problems)
 	c.Listen.Check(problems)
+	if c.Events == "" {
+		c.CheckSimulated(problems)
+	}
 	if !c.Has(config.RoleAPI) || !c.Has(config.RoleProcessors) {
 		problems.Add("roles", "the demo has both")
 	}

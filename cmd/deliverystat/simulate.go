@@ -44,6 +44,7 @@ func (c *simulateCommand) Check(problems *config.Problems) {
 	c.Kafka.Check(problems)
 	c.Naming.Check(problems)
 	c.Format.Check(problems)
+	c.CheckSimulated(problems)
 	if c.Rate < 0 {
 		problems.Add("rate", "want 0 or more, got %v", c.Rate)
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -41,34 +40,6 @@ func (n *Naming) Topics() processors.Topics {
 
 // Hasher returns the key hash of the input.
 func (n *Naming) Hasher() exactlyonce.Hasher { return exactlyonce.Hasher(n.KeyPartitioner) }
-
-// Format says how the input is written.
-type Format struct {
-	EventsFormat string `help:"Format of the input: auto, native, debezium-outbox." default:"auto"`
-	Profile      string `help:"Mapping and lifecycle; only built-in for now." default:"built-in" placeholder:"FILE|NAME"`
-}
-
-// Check implements [Checker].
-func (f *Format) Check(problems *Problems) {
-	if f.Profile != "built-in" {
-		problems.Add("profile", "%q is not known: this version has only the built-in one", f.Profile)
-	}
-	if _, err := f.Decoder(); err != nil {
-		problems.Add("events-format", "%v", err)
-	}
-}
-
-// Lifecycle returns the lifecycle of the profile.
-func (*Format) Lifecycle() *codecs.Lifecycle { return codecs.BuiltinLifecycle() }
-
-// Decoder returns a decoder of the input.
-func (f *Format) Decoder() (*codecs.Decoder, error) {
-	d, err := codecs.NewDecoder(f.EventsFormat, f.Lifecycle())
-	if err != nil {
-		return nil, fmt.Errorf("choosing decoder: %w", err)
-	}
-	return d, nil
-}
 
 // Window are the settings that say how long a delivery is remembered.
 type Window struct {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"deliverystat/codecs"
 )
 
 // EnvPrefix begins the name of every environment variable.
@@ -106,6 +108,7 @@ func (p *parse) parse(grammar any, args []string, in Invocation, options []kong.
 		kong.Name("deliverystat"),
 		kong.Writers(in.Stdout, in.Stderr),
 		kong.Exit(func(int) { p.helped = true }),
+		kong.Vars{"profiles": strings.Join(codecs.BuiltinProfiles(), ", ")},
 		kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true}),
 		kong.ValueFormatter(helpWithEnv),
 		kong.WithBeforeResolve(p.openFile),
