@@ -47,6 +47,15 @@ func (d *Decoder) AnyKey() *Decoder {
 	return &other
 }
 
+// Mapping identifies the mapping of the profile that d decodes by: equal texts
+// mean that events are read from the same places. It is "" for native events.
+func (d *Decoder) Mapping() string {
+	if d.mapping == nil {
+		return ""
+	}
+	return d.mapping.version()
+}
+
 // Decode never fails and never panics. out is overwritten. What it keeps of r
 // it has copied.
 //

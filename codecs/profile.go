@@ -65,21 +65,6 @@ func (p *Profile) Lifecycle() *Lifecycle { return p.lifecycle }
 // not, events are native ones.
 func (p *Profile) Maps() bool { return p.mapping != nil }
 
-// Paths returns where the profile looks for a field of the native event, in the
-// order in which it looks. It returns nothing if the profile does not map, or
-// does not say.
-func (p *Profile) Paths(field string) []string {
-	if p.mapping == nil {
-		return nil
-	}
-	for _, r := range p.mapping.rules {
-		if r.field == field {
-			return pathStrings(r.paths)
-		}
-	}
-	return nil
-}
-
 // NewDecoder returns a decoder of events as the profile describes them. The
 // format, one of Formats, says what is around them.
 //
@@ -134,16 +119,8 @@ func (p *Profile) Describe() []string {
 	if p.mapping == nil {
 		return append(lines, "  events are native ones")
 	}
-	for _, field := range mappedFields() {
-		if paths := p.Paths(field); len(paths) > 0 {
-			lines = append(lines, "  "+field+" at "+strings.Join(paths, ", else "))
-		}
-	}
-	if p.mapping.zone != "" {
-		lines = append(lines, "  times without zone are of zone "+p.mapping.zone)
-	}
-	for _, f := range p.mapping.only {
-		lines = append(lines, "  only with "+strings.Join(f.wanted, " or ")+" at "+strings.Join(pathStrings(f.paths), ", else "))
+	for _, line := range p.mapping.lines() {
+		lines = append(lines, "  "+line)
 	}
 	return lines
 }

@@ -135,7 +135,7 @@ func TestDescribeShowsAllOfAProfile(t *testing.T) {
 		`  region at data.a\.b`,
 		"  service at carrier",
 		"  times without zone are of zone +09:00",
-		"  only with changed or 7 at type",
+		`  only with "changed" or "7" at type`,
 	}, p.Describe())
 	require.Equal(t, map[string]string{"ko": "접수", "en": "New"}, p.Lifecycle().Info(1).Labels)
 
@@ -145,6 +145,29 @@ func TestDescribeShowsAllOfAProfile(t *testing.T) {
 	onlyPaths := profile(t, "name: x\nevent: {delivery_id: a, status: b, occurred_at: c}\n")
 	require.True(t, onlyPaths.Maps())
 	require.Equal(t, codecs.BuiltinLifecycle().Version(), onlyPaths.Lifecycle().Version())
+}
+
+// A replica that reads events from other places must not work on the same table.
+func TestMappingTellsWhereEventsAreReadFrom(t *testing.T) {
+	mapping := func(text string) string {
+		d, err := profile(t, text).NewDecoder(codecs.FormatAuto)
+		require.NoError(t, err)
+		return d.Mapping()
+	}
+	const event = "event: {delivery_id: a, status: b, occurred_at: c"
+	base := mapping("name: x\n" + event + "}")
+	require.Regexp(t, "^[0-9a-f]{16}$", base)
+	require.Equal(t, base, mapping("name: y\nlifecycle: [{name: A}]\nevent: {status: b, delivery_id: [a], occurred_at: c}"))
+	require.Empty(t, mapping("name: x\nlifecycle: [{name: A}]"))
+	seen := map[string]string{base: ""}
+	for _, more := range []string{
+		", region: d", ", service: d", `, region: 'd\.e'`, ", region: d.e", ", region: [d, e]", `, zone: "+09:00"`, ", zone: Z",
+		", only: {d: e}", ", only: {d: [e, f]}", `, only: {d: 'e" or "f'}`, ", only: {e: d}",
+	} {
+		version := mapping("name: x\n" + event + more + "}")
+		require.NotContains(t, seen, version, more)
+		seen[version] = more
+	}
 }
 
 func FuzzParseProfile(f *testing.F) {

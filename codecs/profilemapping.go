@@ -70,7 +70,7 @@ func (r *profileReader) only(n *yaml.Node) []mappingFilter {
 		if err != nil {
 			r.fault(k.line, "only: %v", err)
 		}
-		filters = append(filters, mappingFilter{[]path{p}, r.texts(k.value, "only "+k.key)})
+		filters = append(filters, mappingFilter{p, r.texts(k.value, "only "+k.key)})
 	}
 	return filters
 }

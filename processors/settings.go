@@ -32,6 +32,7 @@ type Settings struct {
 	MaxFuture    time.Duration // --max-future
 	TerminalSkew time.Duration // --terminal-skew
 	Dimensions   []codecs.Attribute
+	Mapping      string // Decoder.Mapping of the input, "" for native events
 }
 
 // DefaultSettings returns the settings of a deployment that gives none.
@@ -97,13 +98,13 @@ func ParseDimensions(names []string) ([]codecs.Attribute, error) {
 }
 
 // Values returns the settings by name and value, in a fixed order, as progress
-// rows keep them.
+// rows keep them. The mapping is among them only if there is one.
 func (s *Settings) Values() []codecs.Setting {
 	dimensions := make([]string, len(s.Dimensions))
 	for i, d := range s.Dimensions {
 		dimensions[i] = d.String()
 	}
-	return []codecs.Setting{
+	values := []codecs.Setting{
 		{Name: "abandon-after", Value: s.AbandonAfter.String()},
 		{Name: "allowed-lateness", Value: s.Lateness.String()},
 		{Name: "dimensions", Value: strings.Join(dimensions, ",")},
@@ -112,6 +113,10 @@ func (s *Settings) Values() []codecs.Setting {
 		{Name: "order-by", Value: string(s.OrderBy)},
 		{Name: "terminal-skew", Value: s.TerminalSkew.String()},
 	}
+	if s.Mapping != "" {
+		values = append(values, codecs.Setting{Name: "mapping", Value: s.Mapping})
+	}
+	return values
 }
 
 // Hash returns a hash of Values: equal hashes mean equal settings.

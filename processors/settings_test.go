@@ -52,6 +52,7 @@ func TestHashTellsEverySettingApart(t *testing.T) {
 		"abandon-after":    func(s *processors.Settings) { s.AbandonAfter++ },
 		"max-future":       func(s *processors.Settings) { s.MaxFuture++ },
 		"terminal-skew":    func(s *processors.Settings) { s.TerminalSkew++ },
+		"mapping":          func(s *processors.Settings) { s.Mapping = "0123456789abcdef" },
 		"dimensions":       func(s *processors.Settings) { s.Dimensions = []codecs.Attribute{codecs.Service} },
 	} {
 		s := processors.DefaultSettings()
@@ -59,6 +60,7 @@ func TestHashTellsEverySettingApart(t *testing.T) {
 		require.NoError(t, s.CheckSettings(base.Values()))
 		alter(s)
 		require.NotEqual(t, base.Hash(), s.Hash(), name)
+		require.Error(t, base.CheckSettings(s.Values()), name)
 		var differ *processors.SettingsError
 		require.ErrorAs(t, s.CheckSettings(base.Values()), &differ)
 		require.Len(t, differ.Differences, 1)

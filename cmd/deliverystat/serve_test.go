@@ -280,6 +280,17 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 	require.Contains(t, got.stderr, `allowed-lateness is "24h0m0s" in the table and "48h0m0s" here`)
 	require.Contains(t, got.stderr, "--accept-new-meaning")
 	require.NotContains(t, got.stderr, "attempt", "it has not joined")
+
+	profile := filepath.Join(t.TempDir(), "profile.yaml")
+	write(t, profile, "name: x\nevent: {delivery_id: id, status: status, occurred_at: at}\n")
+	got = invoke(t, append(serve, "--profile="+profile)...)
+
+	require.Equal(t, 2, got.code)
+	require.Regexp(t, `: mapping is "" in the table and "[0-9a-f]{16}" here`, got.stderr)
+
+	got = invoke(t, "verify", broker, "--from=events", "--profile="+profile)
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.stderr, "replaying events: the table was written with another mapping of events; name its profile by --profile")
 }
 
 // New settings are taken only when nobody works with the old ones any more.

@@ -198,6 +198,7 @@ func TestSettingsAreReadBackAsTheyWereWritten(t *testing.T) {
 	s := settings()
 	s.OrderBy, s.Lateness, s.AbandonAfter, s.TerminalSkew = processors.BySequence, 36*time.Hour, 0, 1500*time.Millisecond
 	s.Dimensions = []codecs.Attribute{codecs.Service, codecs.Region}
+	s.Mapping = "0123456789abcdef"
 
 	got, err := audit.ParseSettings(s.Values(), codecs.BuiltinLifecycle())
 

@@ -26,6 +26,8 @@ func ParseSettings(stored []codecs.Setting, lifecycle *codecs.Lifecycle) (*proce
 			*d, err = time.ParseDuration(v.Value)
 		}
 		switch v.Name {
+		case "mapping":
+			s.Mapping = v.Value
 		case "order-by":
 			s.OrderBy = processors.Order(v.Value)
 		case "dimensions":

@@ -63,6 +63,7 @@ func New(ctx context.Context, o Options) (*Service, error) {
 	if s.decoder, err = o.Decoder(); err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
+	s.settings.Mapping = s.decoder.Mapping()
 	s.metrics()
 	if err := s.readers(); err != nil {
 		return nil, err

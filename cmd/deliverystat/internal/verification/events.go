@@ -2,6 +2,7 @@ package verification
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/IBM/sarama"
@@ -20,6 +21,10 @@ const atOnce = 8
 // Events replays the input from offset 0 to a position of each partition, under
 // the given settings.
 func (s *Source) Events(ctx context.Context, client sarama.Client, targets []int64, settings *processors.Settings) (*Recount, error) {
+	if settings.Mapping != s.Decoder.Mapping() {
+		return nil, exit.With(exit.Usage, errors.New(
+			"replaying events: the table was written with another mapping of events; name its profile by --profile"))
+	}
 	for p := range targets {
 		oldest, err := client.GetOffset(s.Topics.Events, int32(p), sarama.OffsetOldest)
 		if err != nil {
