@@ -47,6 +47,14 @@ func (d *Decoder) AnyKey() *Decoder {
 	return &other
 }
 
+// Native returns a decoder like d for native events, whatever the profile says of
+// where their fields are.
+func (d *Decoder) Native() *Decoder {
+	other := *d
+	other.mapping = nil
+	return &other
+}
+
 // Mapping identifies the mapping of the profile that d decodes by: equal texts
 // mean that events are read from the same places. It is "" for native events.
 func (d *Decoder) Mapping() string {

@@ -288,9 +288,41 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 	require.Equal(t, 2, got.code)
 	require.Regexp(t, `: mapping is "" in the table and "[0-9a-f]{16}" here`, got.stderr)
 
-	got = invoke(t, "verify", broker, "--from=events", "--profile="+profile)
-	require.Equal(t, 2, got.code)
-	require.Contains(t, got.stderr, "replaying events: the table was written with another mapping of events; name its profile by --profile")
+}
+
+// The input is counted again as it was read, or not at all.
+func TestVerifyNeedsTheMappingOfTheTable(t *testing.T) {
+	broker := "--kafka-brokers=" + startBroker(t)
+	httpAddress, admin, profile := freeAddress(t), freeAddress(t), filepath.Join(t.TempDir(), "profile.yaml")
+	write(t, profile, "name: x\nevent: {delivery_id: id, status: status, occurred_at: at}\n")
+	for _, used := range []string{"built-in", profile} {
+		prefix := "--topic-prefix=" + filepath.Base(used) + "-"
+		require.Equal(t, 0, invoke(t, "topics", "create", broker, prefix, "--partitions=1", "--replication-factor=1").code)
+		_, stop := background(t, "serve", broker, prefix, "--allow-unsafe", "--profile="+used, "--state-dir="+t.TempDir(),
+			"--instance-id=one", "--session-timeout=6s", "--http-address="+httpAddress, "--admin-address="+admin, "--log-level=error")
+		eventually(t, "the counts table is written", func() (string, bool) {
+			_, body := get(t, "http://"+httpAddress+"/v1/counts")
+			return body, strings.Contains(body, `"live":0`)
+		})
+		require.Equal(t, 0, stop().code)
+	}
+
+	for _, test := range []struct {
+		prefix, profile string
+		code            int
+	}{
+		{"built-in-", "built-in", 0},
+		{"built-in-", profile, 0}, // what sources republish is native, whatever they look like
+		{"profile.yaml-", profile, 0},
+		{"profile.yaml-", "built-in", 2},
+		{"profile.yaml-", "korean", 1}, // another lifecycle
+	} {
+		got := invoke(t, "verify", broker, "--from=events", "--timeout=20s", "--topic-prefix="+test.prefix, "--profile="+test.profile)
+		require.Equal(t, test.code, got.code, got.stderr)
+		if test.code == 2 {
+			require.Equal(t, []string{"deliverystat: replaying events: the table was written with another mapping of events; name its profile by --profile"}, got.lines())
+		}
+	}
 }
 
 // New settings are taken only when nobody works with the old ones any more.

@@ -10,7 +10,7 @@ import (
 // Source is a topic whose events are republished to the input.
 type Source struct {
 	Topic   string
-	Profile string // "" for the format of the input
+	Profile string // "" for that of the deployment
 }
 
 // SourceList returns the sources in the order given.
@@ -42,15 +42,31 @@ func (s *Serve) checkSources(problems *Problems) {
 	}
 }
 
-// SourceDecoder returns a decoder of the records of a source.
-func (s *Serve) SourceDecoder(source Source) (*codecs.Decoder, error) {
-	format := s.Format
-	if source.Profile != "" {
-		return nil, fmt.Errorf("profile %q is not known", source.Profile)
+// Decoder returns a decoder of the input. With sources the input holds what is
+// republished from them, which are native events: where their fields are, is then
+// what the profile says of the sources.
+func (s *Serve) Decoder() (*codecs.Decoder, error) {
+	d, err := s.Format.Decoder()
+	if err != nil || len(s.Sources) == 0 {
+		return d, err
 	}
-	d, err := format.Decoder()
+	return d.Native(), nil
+}
+
+// SourceDecoder returns a decoder of the records of a source: as its profile
+// says, or else as that of the deployment does.
+func (s *Serve) SourceDecoder(source Source) (*codecs.Decoder, error) {
+	name := source.Profile
+	if name == "" {
+		name = s.Profile
+	}
+	p, err := ReadProfile(name)
 	if err != nil {
 		return nil, err
+	}
+	d, err := p.NewSourceDecoder(s.EventsFormat, s.Lifecycle())
+	if err != nil {
+		return nil, fmt.Errorf("choosing decoder: %w", err)
 	}
 	return d.AnyKey(), nil
 }

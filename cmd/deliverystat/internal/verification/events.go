@@ -21,9 +21,9 @@ const atOnce = 8
 // Events replays the input from offset 0 to a position of each partition, under
 // the given settings.
 func (s *Source) Events(ctx context.Context, client sarama.Client, targets []int64, settings *processors.Settings) (*Recount, error) {
-	if settings.Mapping != s.Decoder.Mapping() {
-		return nil, exit.With(exit.Usage, errors.New(
-			"replaying events: the table was written with another mapping of events; name its profile by --profile"))
+	decoder, err := s.decoder(settings)
+	if err != nil {
+		return nil, err
 	}
 	for p := range targets {
 		oldest, err := client.GetOffset(s.Topics.Events, int32(p), sarama.OffsetOldest)
@@ -45,7 +45,7 @@ func (s *Source) Events(ctx context.Context, client sarama.Client, targets []int
 	group.SetLimit(atOnce)
 	for p, target := range targets {
 		group.Go(func() (err error) {
-			r.Parts[p], err = s.replay(ctx, consumer, int32(p), int32(len(targets)), target, settings)
+			r.Parts[p], err = s.replay(ctx, consumer, int32(p), int32(len(targets)), target, decoder, settings)
 			if err != nil {
 				return fmt.Errorf("replaying %s/%d: %w", s.Topics.Events, p, err)
 			}
@@ -58,15 +58,27 @@ func (s *Source) Events(ctx context.Context, client sarama.Client, targets []int
 	return r, nil
 }
 
+// decoder returns a decoder that reads the input as whoever wrote the table did.
+func (s *Source) decoder(settings *processors.Settings) (*codecs.Decoder, error) {
+	if settings.Mapping == "" {
+		return s.Decoder.Native(), nil // as what is republished from sources
+	}
+	if settings.Mapping != s.Decoder.Mapping() {
+		return nil, exit.With(exit.Usage, errors.New(
+			"reading events: the table was written with another mapping of events; name its profile by --profile"))
+	}
+	return s.Decoder, nil
+}
+
 // replay applies one partition's records below target. The record before a
 // position is always one that was read, so that its offset ends the replay.
-func (s *Source) replay(ctx context.Context, consumer sarama.Consumer, p, partitions int32, target int64, settings *processors.Settings) (audit.Counts, error) {
+func (s *Source) replay(ctx context.Context, consumer sarama.Consumer, p, partitions int32, target int64, decoder *codecs.Decoder, settings *processors.Settings) (audit.Counts, error) {
 	replay := processors.NewReplay(settings)
 	if target > 0 {
 		var decoded codecs.Decoded
 		err := s.read(ctx, consumer, p, 0, target, func(m *sarama.ConsumerMessage) {
 			rec := record(m)
-			s.Decoder.Decode(rec, &decoded)
+			decoder.Decode(rec, &decoded)
 			replay.Apply(rec, &decoded, s.misplaced(m, partitions))
 		})
 		if err != nil {

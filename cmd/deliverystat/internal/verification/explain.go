@@ -68,8 +68,12 @@ func (s *Source) Explain(ctx context.Context, client sarama.Client, id string, p
 			return nil, fmt.Errorf("reading the row of %q: %w", id, err)
 		}
 	}
+	decoder, err := s.decoder(settings)
+	if err != nil {
+		return nil, err
+	}
 	x := &Explained{
-		Explanation: audit.NewExplanation(settings, s.Decoder, id), Lifecycle: s.Lifecycle,
+		Explanation: audit.NewExplanation(settings, decoder, id), Lifecycle: s.Lifecycle,
 		Topic: s.Topics.Events, Partition: partition, Position: progress.Position,
 	}
 	return x, s.explain(ctx, client, x, n, row, progress)
