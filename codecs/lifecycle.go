@@ -113,6 +113,8 @@ func checkStatuses(statuses []StatusInfo) []statusFault {
 		switch {
 		case s.Name == UnknownName || s.Name == AbandonedName:
 			fault(i, "status %s is part of every lifecycle and can not be defined", s.Name)
+		case s.Name == ReopenedName:
+			fault(i, "status %s can not be defined: summaries say so of a delivery that re-opens", s.Name)
 		case !validStatusName(s.Name):
 			fault(i, "status name %q is not 1 to %d bytes of [A-Z][A-Z0-9_]*", s.Name, maxText)
 		case names[s.Name]:

@@ -76,6 +76,7 @@ func TestNewLifecycleReportsAllFaultsAtOnce(t *testing.T) {
 		{Name: "CREATED"},
 		{Name: "UNKNOWN"},
 		{Name: "ABANDONED", Terminal: true},
+		{Name: "REOPENED"},
 		{Name: "DONE", Terminal: true, Aliases: []string{"NEW", "ABANDONED", "UNKNOWN", "DONE", "a\nb", "배달완료", "배달완료"}},
 	})
 	require.Equal(t, []string{
@@ -87,6 +88,7 @@ func TestNewLifecycleReportsAllFaultsAtOnce(t *testing.T) {
 		`status CREATED is defined twice`,
 		`status UNKNOWN is part of every lifecycle and can not be defined`,
 		`status ABANDONED is part of every lifecycle and can not be defined`,
+		`status REOPENED can not be defined: summaries say so of a delivery that re-opens`,
 		`alias DONE of CREATED is the name of a status`,
 		`alias "" of CREATED is not 1 to 256 bytes of UTF-8 without control characters`,
 		`alias NEW of DONE is already an alias of CREATED`,

@@ -31,6 +31,20 @@ func TestPropertyAnotherAbandonAfterGivesWhatARebuildGives(t *testing.T) {
 	})
 }
 
+// A shorter lateness forgets rows at the restart: the horizon is raised over them
+// as if the clock had done it.
+func TestAShorterLatenessRaisesTheHorizon(t *testing.T) {
+	f := run(t, daySettings(), wire("a", "DELIVERED", 0), wire("b", "DELIVERED", 1*hour), wire("x", "CREATED", 10*hour))
+	shorter := daySettings()
+	shorter.Lateness = 5 * time.Hour
+	f.reconfigure(shorter)
+	require.Equal(t, sec(1*hour), f.progress().Horizon)
+	f.produce(wire("a", "CREATED", 0.5*hour), wire("c", "CREATED", 1.5*hour))
+	f.drain()
+	f.check(map[string]string{"c": "CREATED", "x": "CREATED"}, map[string]int64{"live CREATED": 2})
+	require.Equal(t, []codecs.Reason{codecs.TooLate}, f.reasons())
+}
+
 // A dimension that is removed, and later added again, leaves no stale count of
 // its values behind.
 func TestADimensionRemovedAndAddedAgain(t *testing.T) {

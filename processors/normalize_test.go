@@ -71,6 +71,23 @@ deliverystat_source_events_total{result="republished",source="orders"} 1
 `), "deliverystat_source_events_total"))
 }
 
+func TestNormalizeConfigurationIsRequired(t *testing.T) {
+	whole := newSource(t).cfg
+	whole.Runtime.Client.Brokers, whole.Runtime.Instance, whole.Runtime.StateDir = []string{"127.0.0.1:1"}, "one", t.TempDir()
+	_, err := processors.NewNormalize(whole)
+	require.NoError(t, err)
+	for name, spoil := range map[string]func(*processors.NormalizeConfig){
+		"settings": func(c *processors.NormalizeConfig) { c.Settings = nil },
+		"decoder":  func(c *processors.NormalizeConfig) { c.Decoder = nil },
+		"source":   func(c *processors.NormalizeConfig) { c.Source = "" },
+	} {
+		cfg := whole
+		spoil(&cfg)
+		_, err := processors.NewNormalize(cfg)
+		require.EqualError(t, err, "normalize: Source, Settings and Decoder are required", name)
+	}
+}
+
 // The source's record timestamp decides what lies in the future: that of the
 // republished record is the time of republishing.
 func TestNormalizeRefusesTheFutureOfTheSource(t *testing.T) {

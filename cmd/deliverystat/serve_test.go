@@ -320,7 +320,7 @@ func TestVerifyNeedsTheMappingOfTheTable(t *testing.T) {
 		got := invoke(t, "verify", broker, "--from=events", "--timeout=20s", "--topic-prefix="+test.prefix, "--profile="+test.profile)
 		require.Equal(t, test.code, got.code, got.stderr)
 		if test.code == 2 {
-			require.Equal(t, []string{"deliverystat: replaying events: the table was written with another mapping of events; name its profile by --profile"}, got.lines())
+			require.Equal(t, []string{"deliverystat: reading events: the table was written with another mapping of events; name its profile by --profile"}, got.lines())
 		}
 	}
 }
