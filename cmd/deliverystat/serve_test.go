@@ -287,7 +287,6 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 
 	require.Equal(t, 2, got.code)
 	require.Regexp(t, `: mapping is "" in the table and "[0-9a-f]{16}" here`, got.stderr)
-
 }
 
 // The input is counted again as it was read, or not at all.
