@@ -61,7 +61,7 @@ func (d *Decoder) check(r *Record, f *fields, out *Decoded) {
 func (f *fields) checkID(key string, anyKey bool, out *Decoded) (string, bool) {
 	id := f.deliveryID.text
 	switch {
-	case f.deliveryID.absent() && f.outbox && key != "":
+	case f.deliveryID.absent() && f.keyIsID(key):
 		id = unwrapText(key)
 	case f.deliveryID.absent():
 		out.refuse(MissingField, "delivery_id is missing")
@@ -74,11 +74,22 @@ func (f *fields) checkID(key string, anyKey bool, out *Decoded) (string, bool) {
 		out.refuse(InvalidID, fmt.Sprintf("delivery_id %.64q of %d bytes is not 1 to 256 bytes of UTF-8 without control characters", id, len(id)))
 		return "", false
 	}
-	if !anyKey && key != id && unwrapText(key) != id {
+	if !anyKey && key != id && unwrapText(key) != id && !f.keyedByColumn(key, id) {
 		out.refuse(KeyMismatch, fmt.Sprintf("record key %.300q is not the delivery_id %.300q", key, id))
 		return "", false
 	}
 	return id, true
+}
+
+// keyIsID reports whether the key of the record tells the delivery ID that the
+// value does not: in the records of an outbox router, whose key it is, and where
+// a CloudEvent has it as its subject too. The key of a change event is that of
+// its row.
+func (f *fields) keyIsID(key string) bool {
+	if key == "" || f.seen&changes != 0 {
+		return false
+	}
+	return f.outbox || f.seen&cloudEvents != 0 && f.cloud.subject != "" && f.cloud.subject == unwrapText(key)
 }
 
 func (f *fields) checkStatus(out *Decoded) (string, bool) {

@@ -55,5 +55,5 @@ func TestReasonsAreAClosedSet(t *testing.T) {
 
 func TestUnknownFormatNamesTheKnownOnes(t *testing.T) {
 	_, err := codecs.NewDecoder("avro", codecs.BuiltinLifecycle())
-	require.EqualError(t, err, `unknown events format "avro", want one of auto, native, debezium-outbox`)
+	require.EqualError(t, err, `unknown events format "avro", want one of auto, native, debezium-outbox, debezium-change, cloudevents`)
 }

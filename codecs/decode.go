@@ -2,26 +2,31 @@ package codecs
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unsafe"
 )
 
 // The input formats that NewDecoder knows.
 const (
-	FormatAuto   = "auto"            // the shape of each record tells
-	FormatNative = "native"          // the native event, nothing around it
-	FormatOutbox = "debezium-outbox" // what Debezium's outbox EventRouter makes
+	FormatAuto        = "auto"            // the shape of each record tells
+	FormatNative      = "native"          // the native event, nothing around it
+	FormatOutbox      = "debezium-outbox" // what Debezium's outbox EventRouter makes
+	FormatChange      = "debezium-change" // Debezium's change events, of an outbox or of a table of deliveries
+	FormatCloudEvents = "cloudevents"     // CloudEvents 1.0, structured or binary
 )
 
 // Formats returns the names of the input formats.
-func Formats() []string { return []string{FormatAuto, FormatNative, FormatOutbox} }
+func Formats() []string {
+	return []string{FormatAuto, FormatNative, FormatOutbox, FormatChange, FormatCloudEvents}
+}
 
 // Decoder decodes the records of one input. It has no state: any number of
 // goroutines may use one.
 type Decoder struct {
 	lifecycle *Lifecycle
 	format    string
+	in        shapes // what an event may be wrapped in
+	must      shapes // what it must be wrapped in
 	anyKey    bool
 	mapping   *mapping // nil for the fields of the native event
 
@@ -33,10 +38,21 @@ type Decoder struct {
 // NewDecoder returns a decoder for one of Formats. [Profile.NewDecoder] returns
 // one for events that look otherwise.
 func NewDecoder(format string, lifecycle *Lifecycle) (*Decoder, error) {
-	if !slices.Contains(Formats(), format) {
+	d := &Decoder{lifecycle: lifecycle, format: format}
+	switch format {
+	case FormatAuto:
+		d.in = payloads | changes | cloudEvents
+	case FormatNative:
+	case FormatOutbox:
+		d.in = payloads
+	case FormatChange:
+		d.in, d.must = payloads|changes, changes
+	case FormatCloudEvents:
+		d.in, d.must = payloads|changes|cloudEvents, cloudEvents
+	default:
 		return nil, fmt.Errorf("unknown events format %q, want one of %s", format, strings.Join(Formats(), ", "))
 	}
-	return &Decoder{lifecycle: lifecycle, format: format}, nil
+	return d, nil
 }
 
 // AnyKey returns a decoder like d for records whose key need not be the delivery
@@ -79,7 +95,7 @@ func (d *Decoder) Decode(r *Record, out *Decoded) {
 	*out = Decoded{}
 	var f fields
 	text := textOf(r.Value)
-	if d.mapping == nil && f.scanFlat(text) && (d.format == FormatNative || !f.isEnvelope()) {
+	if d.mapping == nil && f.scanFlat(text) && (f.isEvent() || d.in == 0) {
 		d.complete(r, &f, out)
 		return
 	}
@@ -88,23 +104,14 @@ func (d *Decoder) Decode(r *Record, out *Decoded) {
 		out.refuse(Unreadable, fault)
 		return
 	}
-	var says content
-	var fault string
-	if d.format == FormatNative {
-		says, fault = f.readNative(text)
-	} else {
-		says, fault = f.readOutbox(text)
-	}
-	switch says {
+	switch says, fault := f.read(text, d.in); says {
 	case nothing:
 		*out = Decoded{Outcome: IsIgnored}
-		return
 	case unknownShape:
 		out.refuse(Unreadable, fault)
-		return
 	case event:
+		d.complete(r, &f, out)
 	}
-	d.complete(r, &f, out)
 }
 
 // complete adds what the record's headers say and checks the whole.
@@ -112,10 +119,18 @@ func (d *Decoder) complete(r *Record, f *fields, out *Decoded) {
 	if d.format == FormatOutbox {
 		f.outbox = true
 	}
-	if d.format != FormatNative && f.incomplete() && r.Headers != nil {
+	if d.in != 0 && (f.incomplete() || d.must&^f.seen != 0) && r.Headers != nil {
 		f.readHeaders(r.Headers())
 	}
-	d.check(r, f, out)
+	f.addCloudEvent()
+	switch d.must &^ f.seen {
+	case changes:
+		out.refuse(Unreadable, "value is not a change event")
+	case cloudEvents:
+		out.refuse(Unreadable, "neither value nor headers are those of a CloudEvent 1.0")
+	default:
+		d.check(r, f, out)
+	}
 }
 
 // content is what the shape of a value says it holds.

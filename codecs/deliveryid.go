@@ -15,12 +15,7 @@ func (d *Decoder) DeliveryID(value []byte) (id string, ok bool) {
 		return "", false
 	}
 	f := fields{mapping: d.mapping}
-	var says content
-	if d.format == FormatNative {
-		says, _ = f.readNative(text)
-	} else {
-		says, _ = f.readOutbox(text)
-	}
+	says, _ := f.read(text, d.in)
 	if says != event || f.deliveryID.kind != gjson.String || !ValidID(f.deliveryID.text) {
 		return "", false
 	}

@@ -10,7 +10,9 @@
 //
 // Events come in as [Record] and leave [Decoder.Decode] as [Decoded]. Each
 // input format has a file: native.go is the flat JSON object of the contract,
-// outbox.go all that Debezium's outbox EventRouter puts around it. A [Profile],
+// envelope.go tells what is wrapped around it, and by what: outbox.go by Debezium's
+// outbox EventRouter, change.go by a change event of a table, cloudevent.go by a
+// CloudEvent. flat.go is the short way for an event in nothing at all. A [Profile],
 // read from YAML, says where the fields of any other object are (mapping.go) and
 // which statuses there are; built-in ones are in the folder profiles. check.go
 // holds the rules that are the same for every format. Rows, progress rows,

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	"deliverystat/codecs"
 	"deliverystat/codecs/codecstest"
@@ -26,8 +27,12 @@ func FuzzDecodeEvent(f *testing.F) {
 	f.Add("D-1", minimal("region", `"\ud800\u0041\ud83d\ude00"`), "")
 	f.Add("", []byte(`{"delivery_id":"\u0000","delivery_id":null}`), `"`)
 	for _, fixture := range codecstest.Fixtures() {
-		for _, r := range fixture.Records[:1] {
-			f.Add(string(r.Key), r.Value, "1773453702123457")
+		shapes := map[string]bool{}
+		for _, r := range fixture.Records {
+			if op := gjson.GetBytes(r.Value, "[op,payload.op,iodebeziumop]").Raw; !shapes[op] && len(r.Value) < 20_000 {
+				shapes[op] = true
+				f.Add(string(r.Key), r.Value, "1773453702123457")
+			}
 		}
 	}
 	l := codecs.BuiltinLifecycle()
@@ -45,7 +50,10 @@ func FuzzDecodeEvent(f *testing.F) {
 			if header != "" {
 				r.Headers = func() []codecs.Header {
 					h := []byte(header)
-					return []codecs.Header{{"id", h}, {"occurredAt", h}, {"sequence", h}}
+					return []codecs.Header{
+						{"id", h}, {"occurredAt", h}, {"sequence", h},
+						{"ce_specversion", []byte("1.0")}, {"ce_id", h}, {"ce_time", h}, {"ce_subject", h}, {"ce_" + header, h},
+					}
 				}
 			}
 			var out codecs.Decoded
@@ -77,13 +85,31 @@ func FuzzDecodeEvent(f *testing.F) {
 			if format == codecs.FormatNative {
 				sameAsEncodingJSON(t, value, &e)
 			}
-			for _, again := range decoders {
+			for again, value := range inEveryFormat(&e, l) {
 				var second codecs.Decoded
-				again.Decode(&codecs.Record{Key: e.DeliveryID, Value: codecs.EncodeNative(&e, l)}, &second)
-				require.Equal(t, out, second)
+				decoders[again].Decode(&codecs.Record{Key: e.DeliveryID, Value: value}, &second)
+				require.Equal(t, out, second, again)
+				second = codecs.Decoded{}
+				decoders[codecs.FormatAuto].Decode(&codecs.Record{Key: e.DeliveryID, Value: value}, &second)
+				require.Equal(t, out, second, again)
 			}
 		}
 	})
+}
+
+// inEveryFormat returns e as each format has it.
+func inEveryFormat(e *codecs.Event, l *codecs.Lifecycle) map[string][]byte {
+	native := string(codecs.EncodeNative(e, l))
+	row := `{"id":` + quoteJSON(e.EventID) + `,"aggregatetype":"delivery","aggregateid":` + quoteJSON(e.DeliveryID) + `,"payload":` + quoteJSON(native) + `}`
+	change := `{"before":null,"after":` + row + `,"source":{"ts_ms":1796073891000},"op":"c","ts_ms":1796073891433}`
+	cloud := `{"specversion":"1.0","id":` + quoteJSON(e.EventID) + `,"source":"/s","type":"t","time":"2020-01-01T00:00:00Z","data":` + native + `}`
+	return map[string][]byte{
+		codecs.FormatAuto:        []byte(native),
+		codecs.FormatNative:      []byte(native),
+		codecs.FormatOutbox:      []byte(quoteJSON(native)),
+		codecs.FormatChange:      []byte(change),
+		codecs.FormatCloudEvents: []byte(cloud),
+	}
 }
 
 // sameAsEncodingJSON checks the texts of a native event.

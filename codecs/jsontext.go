@@ -106,3 +106,14 @@ func (f field) kindName() string {
 func (f field) isInteger() bool {
 	return f.kind == gjson.Number && !strings.ContainsAny(f.text, ".eE")
 }
+
+func (f field) isObject() bool { return f.kind == gjson.JSON && f.text[0] == '{' }
+
+// integerAsText returns an integer as the text of its digits, and all else as it
+// is.
+func (f field) integerAsText() field {
+	if f.isInteger() {
+		return field{kind: gjson.String, text: f.text}
+	}
+	return f
+}

@@ -42,28 +42,15 @@ func mappedFields() []string {
 	return all
 }
 
-// read notes the fields of object. Where neither the ID nor the status is where
-// the mapping says, and there is a payload, object is an envelope: what counts of
-// that is what the EventRouter puts beside a payload.
+// read notes the fields of object.
 func (m *mapping) read(object gjson.Result, f *fields) {
 	for i := range m.rules {
 		r := &m.rules[i]
 		v := findFirst(object, r.paths)
-		if r.asText && v.isInteger() {
-			v = field{kind: gjson.String, text: v.text}
+		if r.asText {
+			v = v.integerAsText()
 		}
 		*f.named(r.field) = v
-	}
-	if f.deliveryID.absent() && f.status.absent() {
-		var envelope fields
-		envelope.scanNative(object)
-		if envelope.hasPayload {
-			*f = fields{
-				mapping: m, payload: envelope.payload, hasPayload: true,
-				eventID: envelope.eventID, occurredAt: envelope.occurredAt, sequence: envelope.sequence,
-			}
-			return
-		}
 	}
 	f.unwanted = slices.ContainsFunc(m.only, func(filter mappingFilter) bool { return !filter.admits(object) })
 }

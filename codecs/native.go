@@ -11,24 +11,21 @@ type fields struct {
 	deliveryID, eventID, status, occurredAt, sequence field
 	attributes                                        [NumAttributes]field
 
-	payload    field
-	hasPayload bool // there is a key payload, also if it is null
-
-	outbox     bool // the record comes from an outbox: its key is the delivery ID
+	outbox     bool // the record comes from an outbox router: its key is the delivery ID
 	timeAsText bool // occurredAt is from a header: integers are text there
+
+	seen  shapes     // changes and cloudEvents, where it is one
+	cloud cloudEvent // what the CloudEvent around it says, if there is one
 }
 
-// readNative reads the native event: a flat object.
-func (f *fields) readNative(text string) (content, string) {
-	v := gjson.Parse(text)
-	switch {
-	case v.Type == gjson.Null:
-		return nothing, ""
-	case !v.IsObject():
-		return unknownShape, "value is " + fieldOf(v).kindName() + ", not an object"
+// isEvent reports whether the object of f is the event itself, whatever else it
+// holds: it names a delivery and its status or, where a mapping says where to
+// look for them, one of both.
+func (f *fields) isEvent() bool {
+	if f.mapping != nil {
+		return !f.deliveryID.absent() || !f.status.absent()
 	}
-	f.scan(v)
-	return f.content(), ""
+	return !f.deliveryID.absent() && !f.status.absent()
 }
 
 // content is what an object says that is no envelope.
@@ -79,9 +76,6 @@ func (f *fields) named(key string) *field {
 		return &f.attributes[Region]
 	case "service":
 		return &f.attributes[Service]
-	case "payload":
-		f.hasPayload = true
-		return &f.payload
 	}
 	return nil
 }

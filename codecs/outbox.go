@@ -6,79 +6,25 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxWraps is how often a value may be wrapped: a schema, an envelope and an
-// escaped string are three, and one more does no harm.
-const maxWraps = 4
-
-// readOutbox reads what Debezium's outbox EventRouter makes of a payload, and
-// the native event, which is the payload as it is. Each of these may be around
-// it:
+// Debezium's outbox EventRouter makes of a row's payload one of
 //
+//	{"deliveryId":…}                     the payload as it is: a native event
 //	"{\"deliveryId\":…}"                 the payload as an escaped string
 //	{"payload":…,"occurredAt":…}         an envelope with additional fields
 //	{"schema":…,"payload":…}             the JSON converter with schemas
 //
-// What the payload says stands; what it does not say may stand beside it in an
-// envelope. A payload that is null says nothing.
-func (f *fields) readOutbox(text string) (content, string) {
-	for range maxWraps + 1 {
-		v := gjson.Parse(text)
-		switch {
-		case v.Type == gjson.Null:
-			return nothing, ""
-		case v.Type == gjson.String:
-			text = v.Str
-		case v.IsObject():
-			inner := fields{mapping: f.mapping}
-			inner.scan(v)
-			f.within(&inner)
-			if !inner.isEnvelope() {
-				return inner.content(), ""
-			}
-			switch inner.payload.kind {
-			case gjson.Null:
-				return nothing, ""
-			case gjson.String, gjson.JSON:
-			default:
-				return unknownShape, "payload is " + inner.payload.kindName() + ", not an object"
-			}
-			text = inner.payload.text
-			if inner.payload.kind == gjson.JSON {
-				f.outbox = true
-				continue
-			}
-		default:
-			return unknownShape, "value is " + fieldOf(v).kindName() + ", not an object"
-		}
-		f.outbox = true
-		if fault := jsonFault(text); fault != "" {
-			return unknownShape, strings.Replace(fault, "value", "text in the value", 1)
-		}
-	}
-	return unknownShape, "value is wrapped too often"
-}
+// and of the row's other columns the record key (the delivery ID) and headers.
 
-// isEnvelope reports whether the event is in the payload. An event may itself
-// have a field of that name, which is ignored like any other.
-func (f *fields) isEnvelope() bool {
-	return f.hasPayload && (f.deliveryID.absent() || f.status.absent())
-}
-
-// within adds what is further inside: it stands before what is outside.
-func (f *fields) within(inner *fields) {
-	add := func(to *field, from field) {
-		if !from.absent() {
-			*to = from
-		}
+// beside returns what counts of an object beside the payload that it holds: all
+// that the native event has or, where a mapping is for the payload, what the
+// EventRouter puts there. inner is the object as f is read.
+func (f *fields) beside(object gjson.Result, inner *fields) *fields {
+	if f.mapping == nil {
+		return inner
 	}
-	add(&f.deliveryID, inner.deliveryID)
-	add(&f.eventID, inner.eventID)
-	add(&f.status, inner.status)
-	add(&f.occurredAt, inner.occurredAt)
-	add(&f.sequence, inner.sequence)
-	for a := range inner.attributes {
-		add(&f.attributes[a], inner.attributes[a])
-	}
+	var native fields
+	native.scanNative(object)
+	return &fields{eventID: native.eventID, occurredAt: native.occurredAt, sequence: native.sequence}
 }
 
 // incomplete reports whether headers may add to what the value says.
@@ -89,8 +35,9 @@ func (f *fields) incomplete() bool {
 // readHeaders adds what the value does not say: id, occurredAt and sequence as
 // the EventRouter names them. If a header occurs twice, the last one counts.
 // Headers of other programs may have these names too, so an id or a sequence
-// that is none says nothing.
+// that is none says nothing. The attributes of a binary CloudEvent are noted.
 func (f *fields) readHeaders(headers []Header) {
+	structured := f.seen&cloudEvents != 0
 	noEventID, noTime, noSequence := f.eventID.absent(), f.occurredAt.absent(), f.sequence.absent()
 	for i := range headers {
 		h := &headers[i]
@@ -110,8 +57,11 @@ func (f *fields) readHeaders(headers []Header) {
 				f.sequence = headerInteger(h.Value)
 			}
 		default:
-			if strings.HasPrefix(h.Key, "__debezium.") {
+			switch {
+			case strings.HasPrefix(h.Key, "__debezium."):
 				f.outbox = true
+			case !structured && strings.HasPrefix(h.Key, cloudHeader):
+				f.readCloudHeader(h)
 			}
 		}
 	}

@@ -291,6 +291,8 @@ func FuzzDecodeMapped(f *testing.F) {
 	f.Add("7", []byte(`{"type":"changed","data":{"id":7,"state":10,"at":"2026-11-30 10:00:00","orders":[5,"x",99]}}`))
 	f.Add("7", []byte(`{"payload":{"data":{"id":"7","state":"NEW"}},"occurredAt":1796000400000,"eventId":"e","sequence":2}`))
 	f.Add("", []byte(`{"data":[{"id":1}],"state":{"data":[]}}`))
+	f.Add("7", []byte(change("c", "null", `{"id":5,"aggregateid":7,"timestamp":1796000400,"payload":{"data":{"state":"NEW"}}}`)))
+	f.Add("7", []byte(cloud(`"data":{"data":{"id":"7","state":"NEW"}}`)))
 	p := profile(f, acme)
 	l := p.Lifecycle()
 	native, err := codecs.NewDecoder(codecs.FormatNative, l)

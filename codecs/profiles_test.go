@@ -74,6 +74,9 @@ func TestBuiltinProfilesReadWhatVendorsSend(t *testing.T) {
 				codecs.FormatNative: string(text),
 				codecs.FormatAuto:   string(text),
 				codecs.FormatOutbox: `{"schema":null,"payload":` + quoteJSON(string(text)) + `}`,
+				codecs.FormatChange: change("u", "null", string(text)),
+
+				codecs.FormatCloudEvents: `{"specversion":"1.0","id":"","source":"/s","type":"t","data":` + string(text) + `}`,
 			} {
 				require.Equal(t, codecs.Decoded{Event: want}, decodeAs(t, p, format, test.id, value), format)
 			}

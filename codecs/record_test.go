@@ -13,6 +13,9 @@ import (
 const nativeEvent = `{"event_id":"0b6e5f0a-53a1-4c1e-8f0a-2f6f0f1b7c11","delivery_id":"D-20261130-000042","status":"PICKED_UP",` +
 	`"occurred_at":"2026-11-30T10:00:00.123456+09:00","sequence":4,"order_id":"O-77","region":"seoul","service":"courier-a","store_id":"S-9"}`
 
+// bareFormats are the formats that take a native event with nothing around it.
+var bareFormats = []string{codecs.FormatAuto, codecs.FormatNative, codecs.FormatOutbox}
+
 // quoteJSON returns s as a JSON string.
 func quoteJSON(s string) string { return string(gjson.AppendJSONString(nil, s)) }
 

@@ -25,6 +25,9 @@ func TestDebeziumRecordsGiveTheFinalStatuses(t *testing.T) {
 	fixtures := codecstest.Fixtures()
 	require.NotEmpty(t, fixtures)
 	for _, f := range fixtures {
+		if f.OtherKeys {
+			continue // each of its events is a stray, see codecs
+		}
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			replay(t, f, f.Want)

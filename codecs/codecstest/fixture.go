@@ -1,6 +1,7 @@
 package codecstest
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +15,10 @@ import (
 type Fixture struct {
 	Name    string   // of the file, without its extension
 	Records []Record // by partition and offset, as they lay in the topic
+	Format  string   // the fixed input format that it has
+	// OtherKeys says that the record keys are not the delivery IDs, so that only
+	// a decoder for any key takes the records.
+	OtherKeys bool
 
 	// Want holds the final status of each delivery, by delivery ID, in order of
 	// event time. A delivery that no readable record tells of is not in it.
@@ -55,6 +60,20 @@ func (r *Record) Input() *codecs.Record {
 	}
 }
 
+// shape returns the format of a file, and whether its keys are not the delivery
+// IDs.
+func shape(name string) (format string, otherKeys bool) {
+	switch {
+	case strings.HasPrefix(name, "mariadb-f2-"): // a key column was chosen
+		return codecs.FormatChange, false
+	case strings.HasPrefix(name, "mariadb-f-"):
+		return codecs.FormatChange, true
+	case strings.HasPrefix(name, "mariadb-h-"):
+		return codecs.FormatCloudEvents, true
+	}
+	return codecs.FormatOutbox, false
+}
+
 // tables returns which tables of expected.json hold for a file: by event time,
 // and by sequence if its records have one.
 func tables(name string) (byTime, bySequence string) {
@@ -73,6 +92,11 @@ func tables(name string) (byTime, bySequence string) {
 // not speak, or of which a capture has only a part.
 func exceptions(name string) map[string]Winner {
 	switch name {
+	case "mariadb-f-resnapshot.subset": // an updated row is read again
+		return map[string]Winner{"dlv-0018": {
+			Status: "CANCELLED", EventID: "2ebaf73a-9681-387e-b06d-dfb0101913c3",
+			OccurredAt: time.Date(2026, 3, 14, 2, 2, 46, 123474000, time.UTC).UnixNano(),
+		}}
 	case "mariadb-poison-expanded-stops":
 		return map[string]Winner{"dlv-0021": {
 			Status: "CREATED", EventID: "288f4cff-a326-3ed8-972e-0d80b2c04a24",
@@ -98,6 +122,7 @@ func Fixtures() []Fixture {
 	var fixtures []Fixture
 	for _, name := range fileNames() {
 		f := Fixture{Name: name, Records: readRecords(name)}
+		f.Format, f.OtherKeys = shape(name)
 		byTime, bySequence := tables(name)
 		f.Winners = f.only(expected[byTime])
 		maps.Copy(f.Winners, exceptions(name))
@@ -116,7 +141,9 @@ func Fixtures() []Fixture {
 func (f *Fixture) only(winners map[string]Winner) map[string]Winner {
 	present := map[string]Winner{}
 	for id, w := range winners {
-		if slices.ContainsFunc(f.Records, func(r Record) bool { return strings.Contains(string(r.Key), id) }) {
+		if slices.ContainsFunc(f.Records, func(r Record) bool {
+			return bytes.Contains(r.Key, []byte(id)) || f.OtherKeys && bytes.Contains(r.Value, []byte(id))
+		}) {
 			present[id] = w
 		}
 	}

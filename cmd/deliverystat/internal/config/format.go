@@ -11,7 +11,7 @@ import (
 
 // Format says how the input is written and what its statuses are.
 type Format struct {
-	EventsFormat string `help:"Format of the input: auto, native, debezium-outbox." default:"auto"`
+	EventsFormat string `help:"Format of the input: auto, native, debezium-outbox, debezium-change, cloudevents." default:"auto"`
 	Profile      string `help:"Where the fields of an event are, and which statuses there are: a YAML file, or one of ${profiles}." default:"built-in" placeholder:"FILE|NAME"`
 
 	profile *codecs.Profile // once it was read
