@@ -51,8 +51,14 @@ func FuzzDecodeEvent(f *testing.F) {
 				r.Headers = func() []codecs.Header {
 					h := []byte(header)
 					return []codecs.Header{
-						{"id", h}, {"occurredAt", h}, {"sequence", h},
-						{"ce_specversion", []byte("1.0")}, {"ce_id", h}, {"ce_time", h}, {"ce_subject", h}, {"ce_" + header, h},
+						{"id", h},
+						{"occurredAt", h},
+						{"sequence", h},
+						{"ce_specversion", []byte("1.0")},
+						{"ce_id", h},
+						{"ce_time", h},
+						{"ce_subject", h},
+						{"ce_" + header, h},
 					}
 				}
 			}

@@ -59,7 +59,7 @@ func TestWrongUsageIsOneLineEach(t *testing.T) {
 			`--profile: ` + profile + `:2: unknown key "colour"; a profile has name, lifecycle, aliases and event`,
 			`--profile: ` + profile + `:3: event has no path for status`,
 			`--profile: ` + profile + `:3: event has no path for occurred_at`,
-			`--events-format: unknown events format "xml", want one of auto, native, debezium-outbox`,
+			`--events-format: unknown events format "xml", want one of auto, native, debezium-outbox, debezium-change, cloudevents`,
 		}},
 		{"statuses of the profile", "serve --kafka-brokers=a:1 --profile=easypost --stuck-after=ASSIGNED=1m", []string{
 			`--stuck-after: "ASSIGNED" is not a live status`,
