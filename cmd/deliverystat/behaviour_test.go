@@ -19,6 +19,7 @@ const asProgram = "TEST_BINARY_AS_DELIVERYSTAT"
 // Two processes on a fake broker behave as the model says, whatever is done to
 // them.
 func TestBehaviour(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	processorstest.Run(t, func(t *testing.T, rules market.Rules) processorstest.Harness {

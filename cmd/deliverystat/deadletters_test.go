@@ -33,6 +33,7 @@ func (s *served) awaitLetters(t *testing.T, n int) []string {
 }
 
 func TestAMendedDeadLetterCountsOnce(t *testing.T) {
+	t.Parallel()
 	s := serveFor(t, "4")
 	wrong := event("D-2", "CREATED", time.Minute)
 	wrong.key, wrong.headers = "D-1", map[string]string{"trace": "t1"}
@@ -81,6 +82,7 @@ func TestAMendedDeadLetterCountsOnce(t *testing.T) {
 // Delivery old is closed and forgotten before its first event comes. Record times
 // must span the lateness for that, so they are the event times here.
 func TestALateDeadLetterIsAppliedOnDemand(t *testing.T) {
+	t.Parallel()
 	s := serveFor(t, "1", "--allowed-lateness=10m", "--abandon-after=2h", "--max-future=1h")
 	old, end, other := event("old", "CREATED", 50*time.Minute), event("old", "DELIVERED", 40*time.Minute), event("b", "CREATED", time.Minute)
 	end.ago, other.ago = 40*time.Minute, time.Minute

@@ -110,6 +110,7 @@ func readTruth(t *testing.T, path string) market.Truth {
 // One replica counts a simulated market exactly, and every way to verify it
 // agrees, while it runs and after.
 func TestServeCountsASimulatedMarket(t *testing.T) {
+	t.Parallel()
 	broker := "--kafka-brokers=" + startBroker(t)
 	httpAddress, admin := freeAddress(t), freeAddress(t)
 	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=4", "--replication-factor=1").code)
@@ -262,6 +263,7 @@ func TestAFirstStartOnAnotherPartitionerIsRefused(t *testing.T) {
 
 // A replica with other settings than the tables does not work on them.
 func TestOtherSettingsAreRefused(t *testing.T) {
+	t.Parallel()
 	broker := "--kafka-brokers=" + startBroker(t)
 	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=1", "--replication-factor=1").code)
 	httpAddress, admin, state := freeAddress(t), freeAddress(t), t.TempDir()
@@ -291,6 +293,7 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 
 // The input is counted again as it was read, or not at all.
 func TestVerifyNeedsTheMappingOfTheTable(t *testing.T) {
+	t.Parallel()
 	broker := "--kafka-brokers=" + startBroker(t)
 	httpAddress, admin, profile := freeAddress(t), freeAddress(t), filepath.Join(t.TempDir(), "profile.yaml")
 	write(t, profile, "name: x\nevent: {delivery_id: id, status: status, occurred_at: at}\n")
@@ -326,6 +329,7 @@ func TestVerifyNeedsTheMappingOfTheTable(t *testing.T) {
 
 // New settings are taken only when nobody works with the old ones any more.
 func TestNewMeaningWaitsForTheOthers(t *testing.T) {
+	t.Parallel()
 	broker := "--kafka-brokers=" + startBroker(t)
 	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=1", "--replication-factor=1").code)
 	httpAddress, oldAdmin, admin := freeAddress(t), freeAddress(t), freeAddress(t)
@@ -353,6 +357,7 @@ func TestNewMeaningWaitsForTheOthers(t *testing.T) {
 
 // One process works, another answers.
 func TestRolesCanBeSplit(t *testing.T) {
+	t.Parallel()
 	broker := "--kafka-brokers=" + startBroker(t)
 	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=2", "--replication-factor=1").code)
 	httpAddress, works, answers := freeAddress(t), freeAddress(t), freeAddress(t)
