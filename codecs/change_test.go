@@ -120,6 +120,7 @@ func TestRefusedChangeEvents(t *testing.T) {
 		"integer delivery ID":    {change("u", "null", `{"delivery_id":1,"status":"CREATED","occurred_at":1773453702}`), codecs.WrongType},
 		"no delivery ID":         {change("u", "null", `{"id":1,"status":"CREATED","occurred_at":1773453702}`), codecs.MissingField},
 		"empty row":              {change("c", "null", `{}`), codecs.MissingField},
+		"a status of the row":    {change("c", "null", `{"status":"SENT","occurred_at":1773453702,`+outboxColumns+`,"payload":{}}`), codecs.MissingField},
 		"no status":              {change("c", "null", outboxRow(`"{}"`)), codecs.MissingField},
 		"schema change":          {`{"source":{"connector":"mysql"},"ts_ms":1,"databaseName":"orders","ddl":"CREATE TABLE t (a INT)","tableChanges":[]}`, codecs.MissingField},
 		"heartbeat":              {`{"ts_ms":1796073884791}`, codecs.MissingField},
@@ -140,7 +141,7 @@ func TestKeyOfAChangeEvent(t *testing.T) {
 		require.Equal(t, codecs.IsEvent, decode(t, codecs.FormatAuto, key, row).Outcome, key)
 	}
 	for _, key := range []string{
-		"", `{"id":"e-1"}`, `{"id":"D-1","region":"seoul"}`, `{}`, `{"id":{"id":"D-1"}}`, `{"id":["D-1"]}`, `{"id":"D-1"`, `["D-1"]`,
+		"", `{"id":"e-1"}`, `{"id":"D-1","region":"seoul"}`, `{"region":"seoul","id":"D-1"}`, `{}`, `{"id":{"id":"D-1"}}`, `{"id":["D-1"]}`, `{"id":"D-1"`, `["D-1"]`,
 		`{"schema":{},"payload":{}}`, `{"id":null}`,
 	} {
 		require.Equal(t, codecs.KeyMismatch, decode(t, codecs.FormatAuto, key, row).Reason, key)
