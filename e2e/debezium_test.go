@@ -26,7 +26,7 @@ func TestDebeziumRecordsGiveTheFinalStatuses(t *testing.T) {
 	require.NotEmpty(t, fixtures)
 	for _, f := range fixtures {
 		if f.OtherKeys {
-			continue // each of its events is a stray, see codecs
+			continue // its events are strays here, see below
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
@@ -38,6 +38,30 @@ func TestDebeziumRecordsGiveTheFinalStatuses(t *testing.T) {
 				replay(t, f, f.WantBySequence, "--order-by=sequence")
 			})
 		}
+	}
+}
+
+// Captures of change events, whose keys are those of rows, give the final
+// statuses as sources.
+func TestDebeziumChangeEventsGiveTheFinalStatusesAsSources(t *testing.T) {
+	for _, f := range codecstest.Fixtures() {
+		if !f.OtherKeys {
+			continue
+		}
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			d := install(t)
+			source := d.topic("outbox-table")
+			require.NoError(t, d.client.CreateTopics(t.Context(), kafka.Topic{Name: source, Partitions: partitions}))
+			r := d.serve("one", "--sources="+source)
+			waitReady(t, r)
+			d.produce(asCaptured(f, source)...)
+			d.awaitSources(map[string]int32{source: partitions})
+			d.requireExact(tally(f.Want), r)
+			for id, status := range f.Want {
+				d.requireStatus(r, id, status)
+			}
+		})
 	}
 }
 

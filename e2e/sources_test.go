@@ -56,22 +56,7 @@ func TestSourcesAreRepublishedExactlyOnce(t *testing.T) {
 	truth := simulation.wait(t)
 
 	// Everything has been read, and the input has each event once.
-	eventually(t, "the sources are read to their ends", func() (string, bool) {
-		state, all := "", true
-		for topic, n := range map[string]int32{byOrder: 3, byHash: 5, outbox: 1} {
-			offsets, err := d.client.Offsets(t.Context(), d.topic("normalize-"+topic), topic, n)
-			if err != nil { // a transaction is under way
-				return err.Error(), false
-			}
-			ends, err := d.client.Ends(t.Context(), topic, kafka.Uncommitted)
-			require.NoError(t, err)
-			for p := range ends {
-				all = all && offsets[p] == ends[p]
-			}
-			state += fmt.Sprintf("%s at %v of %v; ", topic, offsets, ends)
-		}
-		return state, all
-	})
+	d.awaitSources(map[string]int32{byOrder: 3, byHash: 5, outbox: 1})
 	republished := map[string]int{}
 	log, err := d.client.ReadAll(t.Context(), d.events())
 	require.NoError(t, err)
@@ -133,4 +118,26 @@ func header(r kafka.Record, name string) string {
 		}
 	}
 	return ""
+}
+
+// awaitSources waits until all records of sources, given with their numbers of
+// partitions, are republished.
+func (d *deployment) awaitSources(sources map[string]int32) {
+	d.t.Helper()
+	eventually(d.t, "the sources are read to their ends", func() (string, bool) {
+		state, all := "", true
+		for topic, n := range sources {
+			offsets, err := d.client.Offsets(d.t.Context(), d.topic("normalize-"+topic), topic, n)
+			if err != nil { // a transaction is under way
+				return err.Error(), false
+			}
+			ends, err := d.client.Ends(d.t.Context(), topic, kafka.Uncommitted)
+			require.NoError(d.t, err)
+			for p := range ends {
+				all = all && offsets[p] == ends[p]
+			}
+			state += fmt.Sprintf("%s at %v of %v; ", topic, offsets, ends)
+		}
+		return state, all
+	})
 }
