@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"deliverystat/codecs"
 	"deliverystat/processors/exactlyonce"
@@ -38,6 +39,8 @@ func NewCountPerStatus(cfg CountPerStatusConfig) (*exactlyonce.Runtime, error) {
 		return nil, err
 	}
 	cfg.Runtime.Group = cfg.Topics.CountsGroup
+	// Tallies are few, and how long they wait adds to the age of every answer.
+	cfg.Runtime.CommitInterval = max(cfg.Runtime.CommitInterval/4, time.Millisecond)
 	cfg.Runtime.InputWriters = []string{cfg.Topics.DeliveryGroup}
 	cfg.Runtime.NewState = func(int32) exactlyonce.State { return newCountsState(&cfg) }
 	return exactlyonce.New(cfg.Runtime, cfg.Topics.countPerStatus)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/IBM/sarama"
+	"golang.org/x/sync/errgroup"
 
 	"deliverystat/cmd/deliverystat/internal/exit"
 	"deliverystat/cmd/deliverystat/internal/kafka"
@@ -20,12 +21,24 @@ import (
 // joins the group: a member can not decline a partition. Other settings are
 // refused; with --accept-new-meaning it waits until no other processor is left.
 func (s *Service) checkMeaning(ctx context.Context, cluster *kafka.Cluster, partitions int32) error {
-	var settings *processors.SettingsError
+	consumer, err := sarama.NewConsumerFromClient(cluster.Client)
+	if err != nil {
+		return fmt.Errorf("preparing to read %s: %w", s.topics.DeliveryTable, err)
+	}
+	defer func() { _ = consumer.Close() }() // only read from
+	all := make([]*codecs.Progress, partitions)
+	var group errgroup.Group
 	for p := range partitions {
-		progress, err := s.lastProgress(ctx, cluster.Client, p)
-		if err != nil {
+		group.Go(func() (err error) {
+			all[p], err = s.lastProgress(ctx, cluster.Client, consumer, p)
 			return err
-		}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	var settings *processors.SettingsError
+	for _, progress := range all {
 		if progress != nil && errors.As(s.settings.CheckSettings(progress.Settings), &settings) {
 			break
 		}
@@ -50,7 +63,7 @@ func (s *Service) checkMeaning(ctx context.Context, cluster *kafka.Cluster, part
 // lastProgress reads the newest progress row of a partition of the table, nil
 // if the partition is empty. It is the last record of each epoch, hence the last
 // committed one.
-func (s *Service) lastProgress(ctx context.Context, client sarama.Client, partition int32) (*codecs.Progress, error) {
+func (s *Service) lastProgress(ctx context.Context, client sarama.Client, consumer sarama.Consumer, partition int32) (*codecs.Progress, error) {
 	table := s.topics.DeliveryTable
 	failed := func(err error) error {
 		return fmt.Errorf("reading the progress of %s/%d: %w", table, partition, err)
@@ -70,11 +83,6 @@ func (s *Service) lastProgress(ctx context.Context, client sarama.Client, partit
 	if end == oldest {
 		return nil, nil //nolint:nilnil // nothing was written
 	}
-	consumer, err := sarama.NewConsumerFromClient(client)
-	if err != nil {
-		return nil, failed(err)
-	}
-	defer func() { _ = consumer.Close() }() // only read from
 	records, err := consumer.ConsumePartition(table, partition, end-1)
 	if err != nil {
 		return nil, failed(err)
