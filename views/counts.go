@@ -57,6 +57,10 @@ func NewCounts(follow Follow, logger *slog.Logger) (*Counts, error) {
 	return c, nil
 }
 
+// Remaining returns for each partition of the table how many offsets are left to
+// read before it has recovered; nothing before the partitions are known.
+func (c *Counts) Remaining() []int64 { return remaining(c.table) }
+
 // Run follows the table until ctx ends.
 func (c *Counts) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)

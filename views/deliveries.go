@@ -63,6 +63,10 @@ func NewDeliveries(cfg DeliveriesConfig, follow Follow) (*Deliveries, error) {
 // Run follows the table until ctx ends.
 func (d *Deliveries) Run(ctx context.Context) error { return d.table.Run(ctx) }
 
+// Remaining returns for each partition of the table how many offsets are left to
+// read before it has recovered; nothing before the partitions are known.
+func (d *Deliveries) Remaining() []int64 { return remaining(d.table) }
+
 // Partitions returns the number of partitions of the table, which is that of
 // the input; 0 if not known yet.
 func (d *Deliveries) Partitions() int32 { return d.table.Partitions() }

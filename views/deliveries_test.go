@@ -76,8 +76,10 @@ func TestDeliveriesAreNotReadyBeforeEveryPartitionIsKnown(t *testing.T) {
 	_, _, found, ready := deliveries.Get(id)
 	require.False(t, found)
 	require.False(t, ready, "not recovered")
+	require.Equal(t, []int64{100, 101}, deliveries.Remaining())
 
 	table.recovered.Store(true)
+	require.Equal(t, []int64{0, 0}, deliveries.Remaining())
 	_, _, found, ready = deliveries.Get(id)
 	require.True(t, found)
 	require.True(t, ready)

@@ -49,6 +49,13 @@ func (f *fakeTable) Recovered() bool { return f.recovered.Load() }
 
 func (f *fakeTable) Partitions() int32 { return int32(len(f.rows)) }
 
+func (f *fakeTable) Remaining(partition int32) int64 {
+	if f.recovered.Load() {
+		return 0
+	}
+	return 100 + int64(partition)
+}
+
 func (f *fakeTable) View(partition int32, read func(get func(string) ([]byte, error)) error) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

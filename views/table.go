@@ -21,6 +21,18 @@ type Table interface {
 	View(partition int32, read func(get func(key string) ([]byte, error)) error) error
 	// Partitions returns the number of partitions of the table, 0 if unknown.
 	Partitions() int32
+	// Remaining returns how many offsets of the changelog the partition has left
+	// to read before it has recovered.
+	Remaining(partition int32) int64
+}
+
+// remaining returns what each partition of t has left to read.
+func remaining(t Table) []int64 {
+	out := make([]int64, t.Partitions())
+	for p := range out {
+		out[p] = t.Remaining(int32(p))
+	}
+	return out
 }
 
 // Sink takes what a table tells of its content.

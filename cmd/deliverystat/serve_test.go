@@ -145,6 +145,8 @@ func TestServeCountsASimulatedMarket(t *testing.T) {
 		`deliverystat_attempts_total{group="count-per-status",reason="fenced"} 0`,
 		`deliverystat_transactions_total{group="latest-delivery",result="failed"} 0`,
 		`deliverystat_recovery_remaining_records{group="latest-delivery",partition="3"} 0`,
+		`deliverystat_recovery_remaining_records{group="latest-delivery-table",partition="3"} 0`,
+		`deliverystat_recovery_remaining_records{group="count-per-status-table",partition="0"} 0`,
 		`deliverystat_build_info{`, `deliverystat_settings_info{hash="`, `deliverystat_ready 1`, `go_goroutines `,
 		`deliverystat_deliveries_by_region{region="`,
 	} {

@@ -30,6 +30,9 @@ func (s *Service) metrics() {
 		Name: "deliverystat_settings_info",
 		Help: "Hash of the settings that decide what events mean; always 1. Replicas of one deployment must agree.",
 	}, []string{"hash"}).WithLabelValues(fmt.Sprintf("%016x", s.settings.Hash())).Set(1)
+	s.registry.MustRegister(&recovery{s: s, remaining: prometheus.NewDesc("deliverystat_recovery_remaining_records",
+		"Changelog offsets left to read before this replica's partition works; 0 once it does. The group of a view is its table topic.",
+		[]string{"group", "partition"}, nil)})
 	if !s.o.Has(config.RoleProcessors) {
 		return
 	}
@@ -44,8 +47,6 @@ func (s *Service) metrics() {
 	}
 	s.observer = newObserver(f, groups)
 	s.counted = processors.NewMetrics(s.registry, s.settings.Lifecycle)
-	s.registry.MustRegister(&recovery{s: s, remaining: prometheus.NewDesc("deliverystat_recovery_remaining_records",
-		"Changelog offsets left to read before this replica's partition works; 0 once it does.", []string{"group", "partition"}, nil)})
 	if !s.o.Has(config.RoleAPI) { // else the views export it
 		f.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "deliverystat_ready",
@@ -137,7 +138,7 @@ func (o *observer) hasJoined(group string) bool {
 	return o.joined[group]
 }
 
-// recovery shows how far the partitions of this replica are.
+// recovery shows how far the partitions and the views of this replica are.
 type recovery struct {
 	s         *Service
 	remaining *prometheus.Desc
@@ -148,10 +149,21 @@ func (r *recovery) Describe(ch chan<- *prometheus.Desc) { ch <- r.remaining }
 
 // Collect implements prometheus.Collector.
 func (r *recovery) Collect(ch chan<- prometheus.Metric) {
+	show := func(n int64, group string, partition int) {
+		ch <- prometheus.MustNewConstMetric(r.remaining, prometheus.GaugeValue, float64(n), group, strconv.Itoa(partition))
+	}
 	for group, runtime := range r.s.groups() {
 		for _, p := range runtime.Status() {
-			ch <- prometheus.MustNewConstMetric(r.remaining, prometheus.GaugeValue, float64(p.Remaining),
-				group, strconv.Itoa(int(p.Partition)))
+			show(p.Remaining, group, int(p.Partition))
 		}
+	}
+	if r.s.views == nil {
+		return
+	}
+	for partition, n := range r.s.views.Deliveries.Remaining() {
+		show(n, r.s.topics.DeliveryTable, partition)
+	}
+	for partition, n := range r.s.views.Counts.Remaining() {
+		show(n, r.s.topics.CountsTable, partition)
 	}
 }
