@@ -63,15 +63,6 @@ func show(lifecycle *codecs.Lifecycle, d *codecs.Delivery) delivery {
 	return out
 }
 
-// newestEvent returns the time of the newest event merged into d.
-func newestEvent(d *codecs.Delivery) int64 {
-	newest := d.OccurredAt
-	for _, t := range d.Timeline {
-		newest = max(newest, t.Last)
-	}
-	return newest
-}
-
 // getDelivery answers GET /v1/deliveries/{id}.
 func (a *API) getDelivery(w http.ResponseWriter, r *http.Request) {
 	id, err := url.PathUnescape(chi.URLParam(r, "id"))
@@ -104,14 +95,14 @@ func (a *API) getDelivery(w http.ResponseWriter, r *http.Request) {
 		// What was read above may be older than the position.
 		d, at, found, _ = a.options.Deliveries.Get(id)
 	}
-	f := a.freshnessOf(at)
+	f := a.freshnessOf(at.Position)
 	setStaleness(w, f)
 	if failStale(w, r, q, f) {
 		return
 	}
 	position := at.String()
 	if !found {
-		asOf := a.asOfTail(asOfHead(nil, position, codecs.None), f)
+		asOf := a.asOfTail(asOfHead(nil, position, at.EventTime), f)
 		fail(w, r, problemDeliveryNotFound, "not live, and not closed within the window of "+a.window, withAsOf(asOf))
 		return
 	}
@@ -121,7 +112,7 @@ func (a *API) getDelivery(w http.ResponseWriter, r *http.Request) {
 	}
 	etag := etagOf(at.TopicID, position, string(row))
 	body := append(row[:len(row)-1], `,"as_of":`...)
-	body = asOfHead(body, position, newestEvent(&d))
+	body = asOfHead(body, position, at.EventTime)
 	body = append(a.asOfTail(body, f), "}\n"...)
 	respond(w, r, typeJSON, etag, body)
 }

@@ -41,7 +41,7 @@ func TestDelivery(t *testing.T) {
 		`{"status":"CREATED","first":"2026-11-30T00:00:00.123456Z","last":"2026-11-30T00:00:00.123456Z"},`+
 		`{"status":"PICKED_UP","first":"2026-11-30T00:59:00.123456Z","last":"2026-11-30T01:00:00.123456Z"}],`+
 		`"order_id":"O-77","store_id":"","dimensions":{"region":"seoul","service":""},"closed":false,"closed_at":null,`+
-		`"as_of":{"position":"2:17","event_time":"2026-11-30T01:00:00.123456Z","lag_records":0,"staleness_seconds":0.04,"stale":false,"replica":"deliverystat-0"}}`+"\n",
+		`"as_of":{"position":"2:17","event_time":"2026-11-30T01:00:01.123456Z","lag_records":0,"staleness_seconds":0.04,"stale":false,"replica":"deliverystat-0"}}`+"\n",
 		string(a.body))
 	require.Equal(t, "0.04", a.Header.Get("Deliverystat-Staleness-Seconds"))
 }
@@ -66,6 +66,7 @@ func TestDeliveryNotFound(t *testing.T) {
 	object := requireProblem(t, a, "delivery-not-found")
 	require.Equal(t, "not live, and not closed within the window of 24h0m0s", object["detail"])
 	require.Equal(t, "0:3,1:4,2:17", object["as_of"].(map[string]any)["position"])
+	require.Equal(t, "2026-11-30T01:00:01.123456Z", object["as_of"].(map[string]any)["event_time"])
 	require.Equal(t, "0.04", a.Header.Get("Deliverystat-Staleness-Seconds"))
 }
 

@@ -63,17 +63,17 @@ type fakeDeliveries struct {
 	panicking bool
 }
 
-func (f *fakeDeliveries) Get(id string) (codecs.Delivery, codecs.Position, bool, bool) {
+func (f *fakeDeliveries) Get(id string) (codecs.Delivery, codecs.Reflected, bool, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.panicking {
 		panic("secret of the inside")
 	}
 	if f.notReady {
-		return codecs.Delivery{}, codecs.Position{}, false, false
+		return codecs.Delivery{}, codecs.Reflected{}, false, false
 	}
 	d, found := f.rows[id]
-	return d, f.at, found, true
+	return d, codecs.Reflected{Position: f.at, EventTime: newestEvent}, found, true
 }
 
 func (f *fakeDeliveries) set(at codecs.Position, rows ...codecs.Delivery) {
@@ -127,6 +127,10 @@ func at(next ...int64) codecs.Position { return codecs.Position{TopicID: "t1", N
 
 // eventTime is 2026-11-30T01:00:00.123456Z.
 var eventTime = time.Date(2026, 11, 30, 1, 0, 0, 123456000, time.UTC).UnixNano()
+
+// newestEvent is the newest event time that reads of rows reflect: that of
+// another delivery.
+var newestEvent = eventTime + int64(time.Second)
 
 // snapshot is what the fakes show at first: 4 live and 11 closed deliveries, in
 // two regions and one without.

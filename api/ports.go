@@ -24,7 +24,7 @@ type Deliveries interface {
 	// at is what the answer reflects: the position of the delivery's partition,
 	// the others being -1, or of all partitions if it was not found. So
 	// len(at.Next) is always the number of partitions.
-	Get(id string) (d codecs.Delivery, at codecs.Position, found, ready bool)
+	Get(id string) (d codecs.Delivery, at codecs.Reflected, found, ready bool)
 	// Wait returns nil once Get reflects p, at once if it does already, even if
 	// the context has ended; else the context's error.
 	Wait(ctx context.Context, p codecs.Position) error

@@ -18,6 +18,14 @@ type Position struct {
 	Next    []int64
 }
 
+// Reflected says what a read of rows reflects.
+type Reflected struct {
+	Position
+	// EventTime is the newest event time of any event in that prefix of the
+	// input, of those that were not refused; None if there is none.
+	EventTime int64
+}
+
 // String writes p as "0:1042,1:998", known partitions only.
 func (p Position) String() string {
 	b := make([]byte, 0, 12*len(p.Next))

@@ -77,13 +77,13 @@ func (d *Deliveries) Partitions() int32 { return d.table.Partitions() }
 // partition, since all were searched. Ready is false before the first recovery,
 // as long as a partition to be searched has never been processed, and where a
 // row can not be read.
-func (d *Deliveries) Get(id string) (delivery codecs.Delivery, at codecs.Position, found, ready bool) {
+func (d *Deliveries) Get(id string) (delivery codecs.Delivery, at codecs.Reflected, found, ready bool) {
 	n := d.table.Partitions()
 	if n <= 0 || !d.table.Recovered() {
-		return codecs.Delivery{}, codecs.Position{}, false, false
+		return codecs.Delivery{}, codecs.Reflected{}, false, false
 	}
 	if !codecs.ValidID(id) {
-		at, ready = d.Position()
+		at, ready = d.reflected()
 		return codecs.Delivery{}, at, false, ready
 	}
 	progress := make([]*codecs.Progress, n)
@@ -95,7 +95,7 @@ func (d *Deliveries) Get(id string) (delivery codecs.Delivery, at codecs.Positio
 			d.cfg.Logger.Error("reading the delivery table", "partition", partition, "err", err)
 		}
 		if err != nil || p == nil {
-			return codecs.Delivery{}, codecs.Position{}, false, false
+			return codecs.Delivery{}, codecs.Reflected{}, false, false
 		}
 		progress[partition] = p
 		if row == nil {
@@ -104,38 +104,47 @@ func (d *Deliveries) Get(id string) (delivery codecs.Delivery, at codecs.Positio
 		if delivery, found = d.cfg.Settings.Deliver(id, row, p); found {
 			clear(progress)
 			progress[partition] = p
-			return delivery, position(progress, partition), true, true
+			return delivery, reflected(progress, partition), true, true
 		}
 	}
-	return codecs.Delivery{}, position(progress, first), false, true
+	return codecs.Delivery{}, reflected(progress, first), false, true
 }
 
 // Position returns the position of every partition now, or false before the
 // first recovery or as long as a partition has never been processed.
 func (d *Deliveries) Position() (codecs.Position, bool) {
+	at, ready := d.reflected()
+	return at.Position, ready
+}
+
+// reflected is Position with the newest event time.
+func (d *Deliveries) reflected() (codecs.Reflected, bool) {
 	n := d.table.Partitions()
 	if n <= 0 || !d.table.Recovered() {
-		return codecs.Position{}, false
+		return codecs.Reflected{}, false
 	}
 	progress := make([]*codecs.Progress, n)
 	for partition := range n {
 		_, p, err := d.read(partition, "")
 		if err != nil || p == nil {
-			return codecs.Position{}, false
+			return codecs.Reflected{}, false
 		}
 		progress[partition] = p
 	}
-	return position(progress, 0), true
+	return reflected(progress, 0), true
 }
 
-// position returns the vector of progress. Partitions without one, or with one
-// in another life of the topic than that of partition owner, are not known.
-func position(progress []*codecs.Progress, owner int32) codecs.Position {
-	at := codecs.Position{TopicID: progress[owner].TopicID, Next: make([]int64, len(progress))}
+// reflected joins progress. Partitions without one, or with one in another life
+// of the topic than that of partition owner, are not known.
+func reflected(progress []*codecs.Progress, owner int32) codecs.Reflected {
+	at := codecs.Reflected{
+		Position:  codecs.Position{TopicID: progress[owner].TopicID, Next: make([]int64, len(progress))},
+		EventTime: codecs.None,
+	}
 	for i, p := range progress {
 		at.Next[i] = -1
 		if p != nil && p.TopicID == at.TopicID {
-			at.Next[i] = p.Position
+			at.Next[i], at.EventTime = p.Position, max(at.EventTime, p.Clock)
 		}
 	}
 	return at

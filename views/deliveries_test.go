@@ -92,7 +92,7 @@ func TestDeliveriesAreNotReadyBeforeEveryPartitionIsKnown(t *testing.T) {
 	_, at, found, ready := deliveries.Get("D-unknown")
 	require.False(t, found)
 	require.True(t, ready)
-	require.Equal(t, codecs.Position{TopicID: lifeA, Next: []int64{1, 0}}, at)
+	require.Equal(t, codecs.Reflected{Position: codecs.Position{TopicID: lifeA, Next: []int64{1, 0}}, EventTime: epoch}, at)
 }
 
 func TestDeliveriesAreFoundInAnyPartition(t *testing.T) {
@@ -103,13 +103,13 @@ func TestDeliveriesAreFoundInAnyPartition(t *testing.T) {
 	table.write(0, progress(lifeA, 10, epoch))
 	table.write(1, progress(lifeA, 11, epoch))
 	// The producer's key was wrapped, so it has another hash.
-	table.write(2, rowIn(t, id, "PICKED_UP", epoch), progress(lifeA, 12, epoch))
+	table.write(2, rowIn(t, id, "PICKED_UP", epoch), progress(lifeA, 12, epoch+1))
 	d, at, found, ready := deliveries.Get(id)
 	require.True(t, ready)
 	require.True(t, found)
 	require.Equal(t, status(t, "PICKED_UP"), d.Status)
 	require.Equal(t, epoch, d.Since)
-	require.Equal(t, codecs.Position{TopicID: lifeA, Next: []int64{-1, -1, 12}}, at)
+	require.Equal(t, codecs.Reflected{Position: codecs.Position{TopicID: lifeA, Next: []int64{-1, -1, 12}}, EventTime: epoch + 1}, at)
 }
 
 func TestDeliveriesAreJudgedByTheClockOfTheirPartition(t *testing.T) {
