@@ -285,6 +285,10 @@ func TestOtherSettingsAreRefused(t *testing.T) {
 	require.Contains(t, got.stderr, "--accept-new-meaning")
 	require.NotContains(t, got.stderr, "attempt", "it has not joined")
 
+	got = invoke(t, append(serve, "--allowed-lateness=48h", "--roles=api")...)
+	require.Equal(t, 2, got.code, "a reader would show other standings")
+	require.Contains(t, got.stderr, `allowed-lateness is "24h0m0s" in the table and "48h0m0s" here`)
+
 	profile := filepath.Join(t.TempDir(), "profile.yaml")
 	write(t, profile, "name: x\nevent: {delivery_id: id, status: status, occurred_at: at}\n")
 	got = invoke(t, append(serve, "--profile="+profile)...)

@@ -282,6 +282,10 @@ func (a *Attempt) members() (map[string]string, error) {
 	if len(groups) != 1 {
 		return nil, errors.New("no description of the group")
 	}
+	// A group that is not known at the moment is not one without members.
+	if err := groups[0].Err; !errors.Is(err, sarama.ErrNoError) && !errors.Is(err, sarama.ErrGroupIDNotFound) {
+		return nil, err
+	}
 	present := map[string]string{}
 	for _, m := range groups[0].Members {
 		if m.GroupInstanceId != nil {

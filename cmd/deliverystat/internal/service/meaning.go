@@ -10,6 +10,7 @@ import (
 	"github.com/IBM/sarama"
 	"golang.org/x/sync/errgroup"
 
+	"deliverystat/cmd/deliverystat/internal/config"
 	"deliverystat/cmd/deliverystat/internal/exit"
 	"deliverystat/cmd/deliverystat/internal/kafka"
 	"deliverystat/codecs"
@@ -18,8 +19,9 @@ import (
 )
 
 // checkMeaning looks at what the table was written with, before this replica
-// joins the group: a member can not decline a partition. Other settings are
-// refused; with --accept-new-meaning it waits until no other processor is left.
+// joins the group: a member can not decline a partition, and a reader with other
+// settings would show rows in another standing. Other settings are refused; with
+// --accept-new-meaning a processor waits until no other one is left.
 func (s *Service) checkMeaning(ctx context.Context, cluster *kafka.Cluster, partitions int32) error {
 	consumer, err := sarama.NewConsumerFromClient(cluster.Client)
 	if err != nil {
@@ -48,6 +50,8 @@ func (s *Service) checkMeaning(ctx context.Context, cluster *kafka.Cluster, part
 		return nil
 	case !s.o.AcceptNewMeaning:
 		return s.explain(s.topics.DeliveryGroup, settings)
+	case !s.o.Has(config.RoleProcessors):
+		return nil
 	}
 	others, err := otherMembers(cluster.Admin, s.topics.DeliveryGroup, s.o.Name())
 	if err != nil {

@@ -53,9 +53,10 @@ func (s *Service) look(ctx context.Context) (partitions int32, err error) {
 	}
 	partitions = existing[s.topics.Events].Partitions
 	if s.o.Has(config.RoleProcessors) {
-		if err = s.checkKeys(ctx, cluster, partitions); err == nil {
-			err = s.checkMeaning(ctx, cluster, partitions)
-		}
+		err = s.checkKeys(ctx, cluster, partitions)
+	}
+	if err == nil {
+		err = s.checkMeaning(ctx, cluster, partitions)
 	}
 	return partitions, err
 }
