@@ -14,6 +14,7 @@ import (
 // The first signal stops a service in good order, which may take long. Another
 // one, when a second has passed, ends the process at once.
 func TestASecondSignalEndsTheProcess(t *testing.T) {
+	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
