@@ -55,6 +55,9 @@ const batch = 64
 
 // ConsumeClaim implements sarama.ConsumerGroupHandler, in the place of goka's.
 func (h *handler) ConsumeClaim(cs sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	if !h.s.running {
+		return nil // the session ended before the states were recovered
+	}
 	sh, f := h.s.shards[claim.Partition()], h.a.callbacks[claim.Topic()]
 	for h.a.failure() == nil {
 		select {
