@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/stretchr/testify/require"
 
+	"deliverystat/codecs"
 	"deliverystat/processors/exactlyonce"
 	"deliverystat/processors/market"
 )
@@ -331,6 +333,42 @@ func TestVerifyNeedsTheMappingOfTheTable(t *testing.T) {
 			require.Equal(t, []string{"deliverystat: reading events: the table was written with another mapping of events; name its profile by --profile"}, got.lines())
 		}
 	}
+}
+
+// The table is looked at while somebody else commits an epoch: what was its last
+// record a moment ago is a row, and the progress row comes behind.
+func TestOtherSettingsAreSeenBehindARunningEpoch(t *testing.T) {
+	t.Parallel()
+	address := startBroker(t)
+	broker := "--kafka-brokers=" + address
+	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=1", "--replication-factor=1").code)
+	config := sarama.NewConfig()
+	config.Producer.Return.Successes = true
+	producer, err := sarama.NewSyncProducer([]string{address}, config)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, producer.Close()) }()
+	put := func(key string, value []byte) {
+		_, _, err := producer.SendMessage(&sarama.ProducerMessage{Topic: "latest-delivery-table", Key: sarama.StringEncoder(key), Value: sarama.ByteEncoder(value)})
+		require.NoError(t, err)
+	}
+	put("D-1", []byte("a row"))
+	admin := freeAddress(t)
+	serve := []string{
+		"serve", broker, "--allow-unsafe", "--session-timeout=6s", "--state-dir=" + t.TempDir(),
+		"--http-address=" + freeAddress(t), "--admin-address=" + admin,
+	}
+	ended := make(chan outcome, 1)
+	go func() { ended <- invoke(t, serve...) }()
+	eventually(t, "it starts", func() (string, bool) {
+		code, body := get(t, "http://"+admin+"/livez")
+		return body, code == http.StatusOK
+	})
+	put(codecs.ProgressKey, codecs.AppendProgress(nil, &codecs.Progress{Settings: []codecs.Setting{{Name: "allowed-lateness", Value: "48h0m0s"}}}))
+
+	got := <-ended
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.stderr, `allowed-lateness is "48h0m0s" in the table and "24h0m0s" here`)
+	require.NotContains(t, got.stderr, "partitions assigned", "it has not joined")
 }
 
 // New settings are taken only when nobody works with the old ones any more.

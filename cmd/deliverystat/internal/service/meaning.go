@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/IBM/sarama"
 	"golang.org/x/sync/errgroup"
 
 	"deliverystat/cmd/deliverystat/internal/config"
-	"deliverystat/cmd/deliverystat/internal/exit"
 	"deliverystat/cmd/deliverystat/internal/kafka"
 	"deliverystat/codecs"
 	"deliverystat/processors"
@@ -65,8 +65,7 @@ func (s *Service) checkMeaning(ctx context.Context, cluster *kafka.Cluster, part
 }
 
 // lastProgress reads the newest progress row of a partition of the table, nil
-// if the partition is empty. It is the last record of each epoch, hence the last
-// committed one.
+// if there is none. It is the last record of each epoch.
 func (s *Service) lastProgress(ctx context.Context, client sarama.Client, consumer sarama.Consumer, partition int32) (*codecs.Progress, error) {
 	table := s.topics.DeliveryTable
 	failed := func(err error) error {
@@ -92,22 +91,34 @@ func (s *Service) lastProgress(ctx context.Context, client sarama.Client, consum
 		return nil, failed(err)
 	}
 	defer func() { _ = records.Close() }() // only read from
-	select {
-	case m := <-records.Messages():
-		if string(m.Key) != codecs.ProgressKey {
-			return nil, exit.With(exit.Usage, failed(fmt.Errorf("the last record has the key %.64q: the table was not written by this service", m.Key)))
-		}
-		progress, err := codecs.ReadProgress(m.Value)
-		if err != nil {
+	// The end may have been asked for in the midst of an epoch that has been
+	// committed since: its progress row comes behind. In a table of somebody
+	// else there is none, which recovery says.
+	patience := time.NewTimer(lastProgressTime)
+	defer patience.Stop()
+	for {
+		select {
+		case m := <-records.Messages():
+			if string(m.Key) != codecs.ProgressKey {
+				continue
+			}
+			progress, err := codecs.ReadProgress(m.Value)
+			if err != nil {
+				return nil, failed(err)
+			}
+			return progress, nil
+		case err := <-records.Errors():
 			return nil, failed(err)
+		case <-patience.C:
+			return nil, nil //nolint:nilnil // as above
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		return progress, nil
-	case err := <-records.Errors():
-		return nil, failed(err)
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }
+
+// lastProgressTime is how long the rest of a committed epoch may take to come.
+const lastProgressTime = 5 * time.Second
 
 // otherMembers names the members of a group except self.
 func otherMembers(admin sarama.ClusterAdmin, group, self string) ([]string, error) {
