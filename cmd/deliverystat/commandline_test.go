@@ -48,6 +48,9 @@ func TestWrongUsageIsOneLineEach(t *testing.T) {
 		{"unsafe lateness", "serve --kafka-brokers=a:1 --allowed-lateness=1h", []string{
 			`--allowed-lateness: 1h0m0s does not exceed max-future 10m0s + 1h0m0s (allow-unsafe accepts it)`,
 		}},
+		{"source that is an output", "serve --kafka-brokers=a:1 --topic-prefix=l. --sources=l.delivery-events-dead-letter", []string{
+			"--sources: l.delivery-events-dead-letter is written by this deployment: what is refused of it would come back for ever",
+		}},
 		{"dimension that is none", "serve --kafka-brokers=a:1 --dimensions=region,colour", []string{
 			`--dimensions: "colour" is not one of region, service, store_id`,
 		}},

@@ -335,6 +335,25 @@ func TestVerifyNeedsTheMappingOfTheTable(t *testing.T) {
 	}
 }
 
+// A replica that can not use its disk must not take partitions from one that can.
+func TestServeNeedsItsStateDirectory(t *testing.T) {
+	t.Parallel()
+	broker := "--kafka-brokers=" + startBroker(t)
+	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=1", "--replication-factor=1").code)
+	state, admin := t.TempDir(), freeAddress(t)
+	serve := []string{"serve", broker, "--allow-unsafe", "--session-timeout=6s", "--http-address=127.0.0.1:0", "--log-level=error"}
+	_, stop := background(t, append(serve, "--instance-id=one", "--state-dir="+state, "--admin-address="+admin)...)
+	awaitReady(t, admin)
+
+	got := invoke(t, append(serve, "--instance-id=two", "--state-dir="+state, "--admin-address=127.0.0.1:0")...)
+	require.Equal(t, 2, got.code)
+	require.Equal(t, []string{"deliverystat: --state-dir: " + state + ": is used by another process"}, got.lines())
+	got = invoke(t, append(serve, "--instance-id=two", "--state-dir=/dev/null/x", "--admin-address=127.0.0.1:0")...)
+	require.Equal(t, 2, got.code)
+	require.Equal(t, []string{"deliverystat: --state-dir: mkdir /dev/null: not a directory"}, got.lines())
+	require.Equal(t, 0, stop().code)
+}
+
 // The table is looked at while somebody else commits an epoch: what was its last
 // record a moment ago is a row, and the progress row comes behind.
 func TestOtherSettingsAreSeenBehindARunningEpoch(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"deliverystat/cmd/deliverystat/internal/config"
+	"deliverystat/cmd/deliverystat/internal/exit"
 )
 
 // part is something that runs until its context ends.
@@ -51,6 +52,11 @@ func (p *part) stop(timeout time.Duration) error {
 // Run serves until ctx ends, and then stops in good order. It must be called
 // once.
 func (s *Service) Run(ctx context.Context) error {
+	lock, err := lockStateDir(s.o.StateDir)
+	if err != nil {
+		return exit.With(exit.Usage, errors.Join(err, s.close()))
+	}
+	defer func() { _ = lock.Close() }() // which ends the lock
 	s.log.Info("starting", "instance", s.o.Name(), "roles", s.o.Roles, "settings", s.o.Effective,
 		"http_address", s.HTTPAddress(), "admin_address", s.AdminAddress())
 	ctx, fail := context.WithCancel(ctx)
