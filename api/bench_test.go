@@ -56,7 +56,7 @@ func BenchmarkCounts(b *testing.B) {
 
 // The body is encoded once per snapshot: a read costs the same allocations
 // however many partitions and groups there are.
-func TestReadsDoNotAllocateByPartition(t *testing.T) { //nolint:paralleltest // AllocsPerRun
+func TestReadsDoNotAllocateByPartition(t *testing.T) { //nolint:paralleltest // AllocsPerRun would count what runs beside it
 	if raceEnabled {
 		t.Skip("the race detector makes pools drop what they are given, so that allocations are random")
 	}

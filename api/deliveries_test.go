@@ -35,7 +35,7 @@ func TestDelivery(t *testing.T) {
 	w.deliveries.set(at(-1, -1, 17), rowOf("D-1"))
 	a := get(t, w.api(t), "/v1/deliveries/D-1")
 	require.Equal(t, http.StatusOK, a.StatusCode)
-	//nolint:testifylint // the bytes
+	//nolint:testifylint // the bytes: times keep their digits, members their order
 	require.Equal(t, `{"delivery_id":"D-1","status":"PICKED_UP","raw_status":"픽업","occurred_at":"2026-11-30T01:00:00.123456Z",`+
 		`"since":"2026-11-30T00:59:00.123456Z","timeline":[`+
 		`{"status":"CREATED","first":"2026-11-30T00:00:00.123456Z","last":"2026-11-30T00:00:00.123456Z"},`+

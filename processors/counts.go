@@ -40,7 +40,9 @@ func NewCountPerStatus(cfg CountPerStatusConfig) (*exactlyonce.Runtime, error) {
 	}
 	cfg.Runtime.Group = cfg.Topics.CountsGroup
 	// Tallies are few, and how long they wait adds to the age of every answer.
-	cfg.Runtime.CommitInterval = max(cfg.Runtime.CommitInterval/4, time.Millisecond)
+	if rows := cfg.Runtime.CommitInterval; rows > 0 {
+		cfg.Runtime.CommitInterval = max(rows/4, time.Millisecond)
+	}
 	cfg.Runtime.InputWriters = []string{cfg.Topics.DeliveryGroup}
 	cfg.Runtime.NewState = func(int32) exactlyonce.State { return newCountsState(&cfg) }
 	return exactlyonce.New(cfg.Runtime, cfg.Topics.countPerStatus)

@@ -137,9 +137,10 @@ func (p *partition) write(e *entry, id string, old, row *codecs.Row) error {
 		}
 		p.move(e, p.tally.setOf(row, e.scopes), st.Status, st.Closed, st.Due)
 	}
-	if row.Summarized = told; st.Closed || told != (codecs.Closing{}) {
-		row.Summarized = p.summarize(id, row)
+	if st.Closed || told != (codecs.Closing{}) {
+		told = p.summarize(id, row)
 	}
+	row.Summarized = told
 	e.orderTime = p.settings.GreatestOrderTime(row)
 	e.row = row
 	p.rows.touch(e)

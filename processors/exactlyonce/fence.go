@@ -97,11 +97,6 @@ func (s *session) fenceWriters() {
 	limit := map[int64]time.Duration{}       // by producer
 	since := map[openTransaction]time.Time{} // when first seen
 	for pause(s.Context(), a.cfg.FenceAfter/4) == nil {
-		select {
-		case <-s.stop:
-			return
-		default:
-		}
 		found, err := a.openTransactions(s.Claims())
 		if err != nil {
 			a.cfg.Logger.Warn("looking for open transactions on the inputs", "err", err)

@@ -22,7 +22,7 @@ type Runtime struct {
 }
 
 // New prepares a runtime. graph is called once per attempt and defines the goka
-// group graph; each of its callbacks must come from Callback, each codec must be
+// group graph; each of its inputs must come from Consume, each codec must be
 // RawCodec.
 func New(cfg Config, graph func(*Attempt) *goka.GroupGraph) (*Runtime, error) {
 	if err := cfg.complete(); err != nil {
