@@ -42,6 +42,11 @@ func NewTopics(prefix, events string) Topics {
 	return t
 }
 
+// Outputs returns the topics that a deployment writes, the input left out.
+func (t *Topics) Outputs() []string {
+	return []string{t.DeliveryTable, t.Tallies, t.CountsTable, t.DeadLetters, t.Summaries, t.Control}
+}
+
 // NormalizeGroup is the consumer group that republishes a source.
 func (t *Topics) NormalizeGroup(source string) string { return t.prefix + "normalize-" + source }
 

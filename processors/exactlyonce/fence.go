@@ -46,29 +46,21 @@ func (p *patience) after(waited time.Duration) (act, tell bool) {
 // fencePartitionHolders aborts the open transactions of this group that hold a
 // table partition which we now own. If tell, it says which ones these are.
 func (a *Attempt) fencePartitionHolders(topic string, partition int32, tell bool) {
-	admin, err := a.transactionAdmin()
+	open, err := a.openTransactions(map[string][]int32{topic: {partition}})
 	if err != nil {
 		a.cfg.Logger.Warn("looking for open transactions", "topic", topic, "partition", partition, "err", err)
 		return
 	}
-	found, err := admin.DescribeProducers(map[string][]int32{topic: {partition}})
-	if err != nil {
-		a.cfg.Logger.Warn("describing producers", "topic", topic, "partition", partition, "err", err)
-		return
-	}
 	var ids []int64
-	for _, active := range found[topic][partition].ActiveProducers {
-		if active.CurrentTxnStartOffset < 0 {
-			continue
-		}
-		ids = append(ids, active.ProducerID)
+	for _, t := range open {
+		ids = append(ids, t.producer)
 		if tell {
 			a.cfg.Logger.Warn("recovery waits for the end of an open transaction", "topic", topic, "partition", partition,
-				"producer_id", active.ProducerID, "start_offset", active.CurrentTxnStartOffset)
+				"producer_id", t.producer, "start_offset", t.start)
 		}
 	}
 	if len(ids) > 0 {
-		a.fence(admin, ids, a.gone)
+		a.fence(ids, a.gone)
 	}
 }
 
@@ -78,12 +70,7 @@ func (a *Attempt) fenceOffsetHolders(tell bool) {
 	if tell {
 		a.cfg.Logger.Warn("joining the group waits for the end of an open transaction that holds its offsets")
 	}
-	admin, err := a.transactionAdmin()
-	if err != nil {
-		a.cfg.Logger.Warn("looking for open transactions", "err", err)
-		return
-	}
-	a.fence(admin, nil, a.gone)
+	a.fence(nil, a.gone)
 }
 
 // fenceWriters aborts the transactions that hold back our inputs for longer than
@@ -119,12 +106,7 @@ func (s *session) fenceWriters() {
 		if len(stalled) == 0 {
 			continue
 		}
-		admin, err := a.transactionAdmin()
-		if err != nil {
-			a.cfg.Logger.Warn("looking for open transactions on the inputs", "err", err)
-			continue
-		}
-		a.fence(admin, stalled, a.writers)
+		a.fence(stalled, a.writers)
 		for _, producer := range stalled {
 			limit[producer] = 2 * max(a.cfg.FenceAfter, limit[producer])
 		}
@@ -207,8 +189,13 @@ func (a *Attempt) writers(open []string) ([]string, error) {
 
 // fence aborts the transactions that pick takes for ours to abort, if they are
 // undecided and old. One that is preparing to commit must be left to finish.
-func (a *Attempt) fence(admin sarama.TransactionClusterAdmin, producers []int64, pick func(transactionalIDs []string) ([]string, error)) {
+func (a *Attempt) fence(producers []int64, pick func(transactionalIDs []string) ([]string, error)) {
 	log := a.cfg.Logger
+	admin, err := a.transactionAdmin()
+	if err != nil {
+		log.Warn("looking for open transactions", "err", err)
+		return
+	}
 	open, err := admin.ListTransactions([]string{"Ongoing"}, producers, -1)
 	if err != nil {
 		log.Warn("listing transactions", "err", err)

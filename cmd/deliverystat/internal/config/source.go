@@ -27,12 +27,11 @@ func (s *Serve) SourceList() []Source {
 func (s *Serve) checkSources(problems *Problems) {
 	seen := map[string]bool{}
 	topics := s.Topics()
-	written := []string{topics.DeliveryTable, topics.Tallies, topics.CountsTable, topics.DeadLetters, topics.Summaries, topics.Control}
 	for _, source := range s.SourceList() {
 		switch {
 		case !topicName(source.Topic):
 			problems.Add("sources", "want TOPIC or TOPIC=PROFILE, got topic %q", source.Topic)
-		case slices.Contains(written, source.Topic):
+		case slices.Contains(topics.Outputs(), source.Topic):
 			problems.Add("sources", "%s is written by this deployment: what is refused of it would come back for ever", source.Topic)
 		case source.Topic == topics.Events:
 			problems.Add("sources", "%s is the input itself; --events-topic names another topic to republish to", source.Topic)
