@@ -28,6 +28,7 @@ type commands struct {
 	Verify      verifyCommand      `cmd:"" help:"Count again and compare."`
 	Explain     explainCommand     `cmd:"" help:"Tell what became of one delivery, event by event, and why."`
 	DeadLetters deadLettersCommand `cmd:"" help:"What was refused, and why; send it back."`
+	Leave       leaveCommand       `cmd:"" help:"Take a replica that will not come back out of the groups, so that its partitions move at once."`
 	Profile     profileCommand     `cmd:"" help:"Check a profile: where the fields of an event are, and which statuses there are."`
 	Version     versionCommand     `cmd:"" help:"Print the version of the program and its libraries."`
 }

@@ -101,6 +101,8 @@ type Config struct {
 	crash func(point string)
 }
 
+const defaultCommitTimeout = 10 * time.Second
+
 func setDefault[T comparable](p *T, v T) {
 	var zero T
 	if *p == zero {
@@ -126,7 +128,7 @@ func (c *Config) complete() error {
 	setDefault(&c.SessionTimeout, 30*time.Second)
 	setDefault(&c.RebalanceTimeout, 20*time.Second)
 	setDefault(&c.CommitInterval, 50*time.Millisecond)
-	setDefault(&c.CommitTimeout, 10*time.Second)
+	setDefault(&c.CommitTimeout, defaultCommitTimeout)
 	setDefault(&c.FenceAfter, 2*time.Second)
 	setDefault(&c.MaxEpochEvents, 10_000)
 	setDefault(&c.FlushInterval, 10*time.Second)
@@ -147,8 +149,10 @@ func (unobserved) Transaction(string, string, time.Duration) {}
 
 func (c *Config) table() string { return string(goka.GroupTable(goka.Group(c.Group))) }
 
-// transactionalID is unambiguous: a group name has no slash.
-func (c *Config) transactionalID() string { return c.Group + "/" + c.Instance }
+func (c *Config) transactionalID() string { return transactionalID(c.Group, c.Instance) }
+
+// transactionalID is unambiguous: an instance ID has no slash.
+func transactionalID(group, instance string) string { return group + "/" + instance }
 
 // backoff doubles from first to most. Sarama counts retries from 0.
 func backoff(first, most time.Duration) func(retries, maxRetries int) time.Duration {

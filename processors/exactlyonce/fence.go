@@ -228,10 +228,7 @@ func (a *Attempt) fence(producers []int64, pick func(transactionalIDs []string) 
 			log.Warn("finding the transaction coordinator", "transactional_id", id, "err", err)
 			continue
 		}
-		// Its first answer is CONCURRENT_TRANSACTIONS, but the abort has begun.
-		_, err = coordinator.InitProducerID(&sarama.InitProducerIDRequest{
-			Version: 4, TransactionalID: &id, TransactionTimeout: a.cfg.CommitTimeout, ProducerID: -1, ProducerEpoch: -1,
-		})
+		err = initProducerID(coordinator, id)
 		log.Warn("fenced the open transaction of a member that is gone or hangs", "transactional_id", id,
 			"age", age.Round(time.Millisecond), "err", err)
 	}
@@ -257,22 +254,5 @@ func (a *Attempt) members() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, err := admin.DescribeConsumerGroups([]string{a.cfg.Group})
-	if err != nil {
-		return nil, err
-	}
-	if len(groups) != 1 {
-		return nil, errors.New("no description of the group")
-	}
-	// A group that is not known at the moment is not one without members.
-	if err := groups[0].Err; !errors.Is(err, sarama.ErrNoError) && !errors.Is(err, sarama.ErrGroupIDNotFound) {
-		return nil, err
-	}
-	present := map[string]string{}
-	for _, m := range groups[0].Members {
-		if m.GroupInstanceId != nil {
-			present[*m.GroupInstanceId] = m.MemberId
-		}
-	}
-	return present, nil
+	return Members(admin, a.cfg.Group)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/lovoo/goka"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -29,6 +30,7 @@ var behaviour = []struct {
 	{"another replica takes over", anotherTakesOver},
 	{"a zombie is fenced and rejoins", zombieIsFenced},
 	{"a second replica joins and leaves", replicaJoins},
+	{"an expelled replica is waited for no more", expelledIsNotWaitedFor},
 	{"one of two twins ends", twinsEnd},
 	{"an assignment commits the offsets of idle partitions", idlePartitionsAreCommitted},
 	{"a panic in a callback commits nothing of it", panicCommitsNothing},
@@ -145,6 +147,40 @@ func replicaJoins(t *testing.T, brokers []string) {
 	w.produce(t, 2000)
 	w.waitConsumed(t)
 	pa.stop(t)
+	w.requireExact(t, a.Dir, b.Dir)
+}
+
+// A dead member that is expelled leaves its partitions, and what its open
+// transaction held back, to the others at once: all else would last for hours.
+func expelledIsNotWaitedFor(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	a, b := w.replica(t, "a"), w.replica(t, "b")
+	patient := func(c *Config, g func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
+		c.SessionTimeout, c.CommitTimeout, c.FenceAfter = 5*time.Minute, 5*time.Minute, time.Hour
+		return g
+	}
+	stop := a.inProcess(t, patient)
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	stop()
+	left := w.open(t, w.Group+"/a") // as if it had died in the midst of an epoch
+	left.add(t, w.table(), 2)
+	left.pend(t, w.Group, w.Input, 1)
+	w.produce(t, 1000)
+	stop = b.inProcess(t, patient)
+	client, err := sarama.NewClient(brokers, ClientConfig{}.Sarama())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+
+	member, err := Expel(t.Context(), client, w.Group, "a")
+
+	require.NoError(t, err)
+	require.True(t, member)
+	w.waitConsumed(t)
+	member, err = Expel(t.Context(), client, w.Group, "a")
+	require.NoError(t, err)
+	require.False(t, member)
+	stop()
 	w.requireExact(t, a.Dir, b.Dir)
 }
 

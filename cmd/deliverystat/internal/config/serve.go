@@ -22,8 +22,8 @@ type Serve struct {
 	Format
 	Meaning
 	Safety
+	Sourcing
 
-	Sources          []string      `help:"Topics whose key is not the delivery ID, or whose partitioner or shape differs: their events are republished to the input." placeholder:"TOPIC[=PROFILE],…"`
 	Roles            []string      `help:"What this process does: processors, api." default:"processors,api" oneof:"processors,api"`
 	SessionTimeout   time.Duration `help:"A replica that is silent for so long loses its partitions." default:"30s"`
 	CommitInterval   time.Duration `help:"How often results are committed." default:"50ms"`
@@ -45,11 +45,21 @@ var instanceName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,200}$`)
 
 // Check implements [Checker].
 func (i *Instance) Check(problems *Problems) {
-	if i.InstanceID != "" && !instanceName.MatchString(i.InstanceID) {
-		problems.Add("instance-id", "want letters, digits, dots, hyphens and underscores, got %q", i.InstanceID)
+	if i.InstanceID != "" {
+		CheckInstance(i.InstanceID, problems)
 	}
 	if i.StateDir == "" {
 		problems.Add("state-dir", "required")
+	}
+}
+
+// CheckInstance notes that a name can not be that of a replica.
+func CheckInstance(name string, problems *Problems) {
+	switch {
+	case name == "":
+		problems.Add("instance-id", "required")
+	case !instanceName.MatchString(name):
+		problems.Add("instance-id", "want letters, digits, dots, hyphens and underscores, got %q", name)
 	}
 }
 
@@ -66,7 +76,8 @@ func (s *Serve) Check(problems *Problems) {
 	s.Naming.Check(problems)
 	s.Format.Check(problems)
 	s.CheckUnless(s.AllowUnsafe, problems)
-	s.checkSources(problems)
+	s.CheckSources(s.Topics(), problems)
+	s.checkProfiles(problems)
 	if len(s.Roles) == 0 {
 		problems.Add("roles", "want at least one of processors, api")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"deliverystat/codecs"
+	"deliverystat/processors"
 )
 
 // Source is a topic whose events are republished to the input.
@@ -14,8 +15,13 @@ type Source struct {
 	Profile string // "" for that of the deployment
 }
 
+// Sourcing names the topics that a deployment republishes to its input.
+type Sourcing struct {
+	Sources []string `help:"Topics whose key is not the delivery ID, or whose partitioner or shape differs: their events are republished to the input." placeholder:"TOPIC[=PROFILE],…"`
+}
+
 // SourceList returns the sources in the order given.
-func (s *Serve) SourceList() []Source {
+func (s *Sourcing) SourceList() []Source {
 	var list []Source
 	for _, item := range s.Sources {
 		topic, profile, _ := strings.Cut(strings.TrimSpace(item), "=")
@@ -24,25 +30,39 @@ func (s *Serve) SourceList() []Source {
 	return list
 }
 
-func (s *Serve) checkSources(problems *Problems) {
-	seen := map[string]bool{}
-	topics := s.Topics()
+// Names returns the topics of the sources.
+func (s *Sourcing) Names() []string {
+	var names []string
 	for _, source := range s.SourceList() {
+		names = append(names, source.Topic)
+	}
+	return names
+}
+
+// CheckSources notes sources that a deployment with these topics can not have.
+func (s *Sourcing) CheckSources(topics processors.Topics, problems *Problems) {
+	seen := map[string]bool{}
+	for _, name := range s.Names() {
 		switch {
-		case !topicName(source.Topic):
-			problems.Add("sources", "want TOPIC or TOPIC=PROFILE, got topic %q", source.Topic)
-		case slices.Contains(topics.Outputs(), source.Topic):
-			problems.Add("sources", "%s is written by this deployment: what is refused of it would come back for ever", source.Topic)
-		case source.Topic == topics.Events:
-			problems.Add("sources", "%s is the input itself; --events-topic names another topic to republish to", source.Topic)
-		case seen[source.Topic]:
-			problems.Add("sources", "%s is named twice", source.Topic)
-		default:
-			if _, err := s.SourceDecoder(source); err != nil {
-				problems.Add("sources", "%s: %v", source.Topic, err)
-			}
+		case !topicName(name):
+			problems.Add("sources", "want TOPIC or TOPIC=PROFILE, got topic %q", name)
+		case slices.Contains(topics.Outputs(), name):
+			problems.Add("sources", "%s is written by this deployment: what is refused of it would come back for ever", name)
+		case name == topics.Events:
+			problems.Add("sources", "%s is the input itself; --events-topic names another topic to republish to", name)
+		case seen[name]:
+			problems.Add("sources", "%s is named twice", name)
 		}
-		seen[source.Topic] = true
+		seen[name] = true
+	}
+}
+
+// checkProfiles notes sources whose profile can not be used.
+func (s *Serve) checkProfiles(problems *Problems) {
+	for _, source := range s.SourceList() {
+		if _, err := s.SourceDecoder(source); err != nil {
+			problems.Add("sources", "%s: %v", source.Topic, err)
+		}
 	}
 }
 

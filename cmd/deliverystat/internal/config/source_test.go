@@ -13,9 +13,9 @@ import (
 // read as its profile says, and without one as that of the deployment says.
 func TestSourcesAreReadByTheirProfiles(t *testing.T) {
 	s := &config.Serve{
-		Naming:  config.Naming{KeyPartitioner: "murmur2"},
-		Format:  config.Format{EventsFormat: codecs.FormatAuto, Profile: "easypost"},
-		Sources: []string{"parcels", "meals=uber-direct"},
+		Naming:   config.Naming{KeyPartitioner: "murmur2"},
+		Format:   config.Format{EventsFormat: codecs.FormatAuto, Profile: "easypost"},
+		Sourcing: config.Sourcing{Sources: []string{"parcels", "meals=uber-direct"}},
 	}
 	sources := s.SourceList()
 	require.Equal(t, []config.Source{{Topic: "parcels"}, {Topic: "meals", Profile: "uber-direct"}}, sources)

@@ -1,0 +1,57 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"deliverystat/e2e/replica"
+)
+
+// One of three replicas is killed in the midst of the load and will not come
+// back. Its session would last longer than this test waits for anything; leave
+// ends it, and its partitions move at once. It comes back all the same, and is
+// one of three again.
+func TestPartitionsOfALeaverMoveAtOnce(t *testing.T) {
+	d := install(t)
+	session := "--session-timeout=" + (2 * patience).String()
+	one, two, three := d.serve("one", session), d.serve("two", session), d.serve("three", session)
+	waitReady(t, one, two, three)
+	d.waitShared(one, two, three)
+	simulation := d.simulate("--events=75000", "--deliveries=10000", "--rate=3000", "--seed=19", "--duplicates=0.1", "--out-of-order=0.1")
+	d.waitProduced(10000)
+
+	require.NoError(t, one.Kill())
+	began := time.Now()
+	d.mustRun([]string{"leave"}, "--instance-id=one")
+	d.waitShared(two, three)
+	t.Logf("the others owned all partitions %v after leave was called", time.Since(began).Round(time.Millisecond))
+	d.waitProduced(40000)
+	require.NoError(t, one.Start())
+	waitReady(t, one)
+	d.waitShared(one, two, three)
+
+	d.requireExact(simulation.wait(t), one, two, three)
+}
+
+// waitShared waits until the replicas own some partitions each, and all of them
+// together.
+func (d *deployment) waitShared(replicas ...*replica.Replica) {
+	d.t.Helper()
+	eventually(d.t, "all partitions are owned", func() (string, bool) {
+		total, idle, state := 0, false, ""
+		for _, r := range replicas {
+			n, err := r.Owned(d.t.Context(), d.topic("latest-delivery"))
+			if err != nil {
+				return err.Error(), false
+			}
+			total, idle = total+n, idle || n == 0
+			state += r.Name + " owns " + strconv.Itoa(n) + "; "
+		}
+		return state, total == partitions && !idle
+	})
+}
