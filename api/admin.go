@@ -17,6 +17,9 @@ type Check struct {
 	Name   string `json:"name"` // snake_case: "counts_recovered"
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"` // why not; shown unless OK
+	// Warning says that the check is a reason to look, and none to send no
+	// requests here.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // AdminOptions are what the admin paths show.
@@ -87,7 +90,8 @@ func wrapWriter(next http.Handler) http.Handler {
 	})
 }
 
-// probe answers 200 if every check is OK, else 503, with each reason.
+// probe answers 200 if every check is OK that is more than a warning, else 503,
+// with each reason.
 func probe(name string, checks func() []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		results := []Check{}
@@ -101,7 +105,7 @@ func probe(name string, checks func() []Check) http.HandlerFunc {
 				results[i].Detail = "" // it says why not
 				continue
 			}
-			all = false
+			all = all && c.Warning
 			reasons = append(reasons, strings.TrimSuffix(c.Name+": "+c.Detail, ": "))
 		}
 		code := http.StatusOK

@@ -24,14 +24,18 @@ func admin(t *testing.T, h http.Handler, method, path string) *httptest.Response
 
 func TestProbes(t *testing.T) {
 	t.Parallel()
-	recovered, draining := false, false
+	recovered, draining, missing := false, false, false
 	h := api.NewAdmin(api.AdminOptions{
 		Started: func() []api.Check { return []api.Check{{Name: "topics_checked", OK: true}} },
 		Ready: func() []api.Check {
-			return []api.Check{
+			checks := []api.Check{
 				{Name: "counts_recovered", OK: recovered, Detail: "1204 records to go"},
 				{Name: "not_draining", OK: !draining, Detail: "stopping"},
 			}
+			if missing {
+				checks = append(checks, api.Check{Name: "sources_read", Warning: true, Detail: "topic orders does not exist"})
+			}
+			return checks
 		},
 	})
 	live := admin(t, h, http.MethodGet, "/livez")
@@ -51,6 +55,12 @@ func TestProbes(t *testing.T) {
 	recovered = true
 	require.Equal(t, http.StatusOK, admin(t, h, http.MethodGet, "/readyz").Code)
 	require.Equal(t, http.StatusOK, admin(t, h, http.MethodHead, "/readyz").Code)
+	missing = true
+	ready = admin(t, h, http.MethodGet, "/readyz")
+	require.Equal(t, http.StatusOK, ready.Code, "a warning is a reason, and no more")
+	require.JSONEq(t, `{"ready":true,"reasons":["sources_read: topic orders does not exist"],"checks":[
+		{"name":"counts_recovered","ok":true},{"name":"not_draining","ok":true},
+		{"name":"sources_read","ok":false,"warning":true,"detail":"topic orders does not exist"}]}`, ready.Body.String())
 	draining = true
 	ready = admin(t, h, http.MethodGet, "/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, ready.Code)

@@ -222,7 +222,7 @@ func TestATakenPortIsNamed(t *testing.T) {
 // ready, and can be stopped.
 func TestServeWaitsForABroker(t *testing.T) {
 	nobody, httpAddress, admin := freeAddress(t), freeAddress(t), freeAddress(t)
-	_, stop := background(t, "serve", "--kafka-brokers="+nobody, "--state-dir="+t.TempDir(), "--log-format=text",
+	_, stop := background(t, "serve", "--kafka-brokers="+nobody, "--state-dir="+t.TempDir(), "--log-format=text", "--instance-id=one",
 		"--http-address="+httpAddress, "--admin-address="+admin)
 	eventually(t, "alive", func() (string, bool) {
 		code, body := get(t, "http://"+admin+"/livez")
@@ -231,14 +231,48 @@ func TestServeWaitsForABroker(t *testing.T) {
 	ready, reasons := get(t, "http://"+admin+"/readyz")
 	startup, _ := get(t, "http://"+admin+"/startupz")
 	answer, _ := get(t, "http://"+httpAddress+"/v1/counts")
+	_, metrics := get(t, "http://"+admin+"/metrics")
 
 	got := stop()
 
 	require.Equal(t, 503, ready, reasons)
 	require.Equal(t, 503, startup)
 	require.Equal(t, 503, answer)
+	require.Contains(t, metrics, `deliverystat_replica_info{instance_id="one"} 1`)
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Contains(t, got.stderr, `msg="waiting for Kafka" brokers=`+nobody)
+}
+
+// A source that does not exist stops nothing but itself: /readyz names it, and the
+// replica is ready. So does it end in good order, which it could not while a
+// client looks for the topic.
+func TestAMissingSourceIsNamed(t *testing.T) {
+	t.Parallel()
+	address := startBroker(t)
+	broker := "--kafka-brokers=" + address
+	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=1", "--replication-factor=1").code)
+	httpAddress, admin := freeAddress(t), freeAddress(t)
+	serve := []string{
+		"serve", broker, "--allow-unsafe", "--state-dir=" + t.TempDir(), "--instance-id=one", "--session-timeout=6s", "--sources=orders",
+		"--http-address=" + httpAddress, "--admin-address=" + admin, "--log-level=error",
+	}
+	const reason = "processors_working: group normalize-orders: setting up the processor: topic orders does not exist"
+	named := func(want bool) {
+		t.Helper()
+		eventually(t, "the missing source is named, or is not missing", func() (string, bool) {
+			code, body := get(t, "http://"+admin+"/readyz")
+			return body, code == http.StatusOK && strings.Contains(body, reason) == want
+		})
+	}
+	_, stop := background(t, serve...)
+	named(true)
+	require.Equal(t, outcome{}, stop())
+
+	_, stop = background(t, serve...)
+	named(true)
+	makeTopic(t, address, "orders", 3, nil)
+	named(false)
+	require.Equal(t, outcome{}, stop())
 }
 
 // All keys of the input lie where librdkafka puts them.

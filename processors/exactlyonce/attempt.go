@@ -29,12 +29,13 @@ type Attempt struct {
 	cancel     context.CancelFunc
 	broken     atomic.Pointer[error]
 	session    atomic.Pointer[session]
+	working    func() // called once a session has recovered
 	background sync.WaitGroup
 }
 
 // run lives one attempt until ctx ends or something fails.
 func (r *Runtime) attempt(parent context.Context) (err error) {
-	a := &Attempt{cfg: &r.cfg, stores: r.stores, callbacks: map[string]callback{}}
+	a := &Attempt{cfg: &r.cfg, stores: r.stores, callbacks: map[string]callback{}, working: func() { r.fault.Store(nil) }}
 	a.ctx, a.cancel = context.WithCancel(parent)
 	defer a.background.Wait()
 	defer a.cancel()
@@ -49,7 +50,7 @@ func (r *Runtime) attempt(parent context.Context) (err error) {
 	if a.producer, err = newProducer(&r.cfg); err != nil {
 		return at("broker", err)
 	}
-	processor, err := goka.NewProcessor(r.cfg.Client.Brokers, r.graph(a), a.options()...)
+	processor, err := a.processor(r.graph(a))
 	if err != nil {
 		a.producer.discard(nil)
 		return fmt.Errorf("setting up the processor: %w", err)
@@ -63,6 +64,17 @@ func (r *Runtime) attempt(parent context.Context) (err error) {
 		return cause
 	}
 	return at("group", err)
+}
+
+// processor makes the processor of a graph. A missing input is known at once:
+// sarama would look for it for as long as for a leader.
+func (a *Attempt) processor(graph *goka.GroupGraph) (*goka.Processor, error) {
+	for topic := range a.callbacks {
+		if _, err := a.cluster.topicID(topic); err != nil {
+			return nil, err
+		}
+	}
+	return goka.NewProcessor(a.cfg.Client.Brokers, graph, a.options()...)
 }
 
 func (a *Attempt) options() []goka.ProcessorOption {

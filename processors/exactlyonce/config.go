@@ -79,6 +79,9 @@ type Config struct {
 	// FenceAfter is the age at which an open transaction of a member that is
 	// gone is aborted, where it is in our way; default 2s.
 	FenceAfter time.Duration
+	// StallAfter is how long a partition may leave alone a record that it could
+	// read; then the attempt ends; default 30s, three times what a commit may take.
+	StallAfter time.Duration
 	// InputWriters are the groups, with runtimes like this one, that write our
 	// inputs. A transaction of theirs that stands open for FenceAfter is aborted,
 	// because it holds back all that was written behind it.
@@ -130,6 +133,7 @@ func (c *Config) complete() error {
 	setDefault(&c.CommitInterval, 50*time.Millisecond)
 	setDefault(&c.CommitTimeout, defaultCommitTimeout)
 	setDefault(&c.FenceAfter, 2*time.Second)
+	setDefault(&c.StallAfter, 30*time.Second)
 	setDefault(&c.MaxEpochEvents, 10_000)
 	setDefault(&c.FlushInterval, 10*time.Second)
 	if c.Observer == nil {

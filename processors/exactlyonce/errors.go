@@ -40,7 +40,7 @@ func (e *recordTooLargeError) Error() string {
 
 // Reasons are the values that Observer.AttemptEnded is given.
 func Reasons() []string {
-	return []string{"fenced", "unknown_outcome", "recovery", "callback", "group", "broker", "state", "other"}
+	return []string{"fenced", "unknown_outcome", "recovery", "callback", "group", "broker", "state", "stalled", "other"}
 }
 
 // stageError says which part of an attempt an error comes from.

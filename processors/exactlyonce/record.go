@@ -58,19 +58,43 @@ func (h *handler) ConsumeClaim(cs sarama.ConsumerGroupSession, claim sarama.Cons
 	if !h.s.running {
 		return nil // the session ended before the states were recovered
 	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.consume(cs, claim)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-cs.Context().Done():
+	}
+	// A callback that hangs must not keep the rest of the group waiting, nor the
+	// next attempt. It is left alone: nothing that it still does is committed.
+	patience := time.NewTimer(h.a.cfg.RebalanceTimeout / 4)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+		_ = h.a.fail(at("stalled", fmt.Errorf("a callback of %s/%d has not returned %v after the end of its session",
+			claim.Topic(), claim.Partition(), h.a.cfg.RebalanceTimeout/4)))
+	}
+	return nil
+}
+
+// consume takes the records of a claim until the session ends.
+func (h *handler) consume(cs sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) {
 	sh, f := h.s.shards[claim.Partition()], h.a.callbacks[claim.Topic()]
 	for h.a.failure() == nil {
 		select {
 		case m, ok := <-claim.Messages():
 			if !ok {
-				return nil
+				return
 			}
 			h.s.consume(sh, f, m, claim.Messages())
 		case <-cs.Context().Done():
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 // consume takes m, and what waits behind it, into the running epoch.

@@ -142,13 +142,14 @@ func TestReasonsAreAClosedSet(t *testing.T) {
 		"callback":        at("callback", errors.New("x")),
 		"group":           at("group", errors.New("x")),
 		"state":           at("state", errors.New("x")),
+		"stalled":         at("stalled", errors.New("x")),
 		"broker":          &net.OpError{Op: "dial", Err: io.EOF},
 		"other":           errors.New("x"),
 	} {
 		require.Equal(t, want, reason(err))
 		require.Contains(t, Reasons(), want)
 	}
-	require.Len(t, Reasons(), 8)
+	require.Len(t, Reasons(), 9)
 }
 
 func TestPermanentErrorsKeepTheirCause(t *testing.T) {

@@ -19,6 +19,7 @@ type Runtime struct {
 	graph   func(*Attempt) *goka.GroupGraph
 	stores  *stores
 	current atomic.Pointer[Attempt]
+	fault   atomic.Pointer[error] // that ended the last attempt; nil once another works
 }
 
 // New prepares a runtime. graph is called once per attempt and defines the goka
@@ -49,6 +50,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 		if err == nil {
 			err = errors.New("the consumer group ended by itself")
 		}
+		r.fault.Store(&err)
 		r.cfg.Observer.AttemptEnded(r.cfg.Group, reason(err))
 		if isPermanent(err) {
 			return errors.Join(err, r.stores.close())
@@ -61,6 +63,15 @@ func (r *Runtime) Run(ctx context.Context) error {
 		_ = pause(ctx, backoff/2+rand.N(backoff)) // the next attempt sees that ctx has ended
 		backoff = min(2*backoff, most)
 	}
+}
+
+// Fault returns what ended the last attempt, or nil once another has recovered
+// what it was assigned.
+func (r *Runtime) Fault() error {
+	if p := r.fault.Load(); p != nil {
+		return *p
+	}
+	return nil
 }
 
 // PartitionStatus is what Status reports of one assigned partition.

@@ -107,7 +107,9 @@ func (h *handler) Setup(cs sarama.ConsumerGroupSession) error {
 		return a.fail(at("recovery", err))
 	}
 	s.running = true
+	a.working()
 	s.loop.Go(s.commitLoop)
+	a.background.Go(s.watch)
 	if len(a.cfg.InputWriters) > 0 && len(s.owned()) > 0 {
 		a.background.Go(s.fenceWriters)
 	}
@@ -143,7 +145,6 @@ type session struct {
 	stop    chan struct{}
 	full    chan struct{} // asks for an early cut
 	loop    sync.WaitGroup
-	ending  func() bool
 }
 
 func newSession(a *Attempt, cs sarama.ConsumerGroupSession) *session {
@@ -158,12 +159,10 @@ func newSession(a *Attempt, cs sarama.ConsumerGroupSession) *session {
 			}
 		}
 	}
-	// Nothing is cut any more when the session has ended, so nobody may wait.
-	s.ending = context.AfterFunc(cs.Context(), func() {
-		for _, sh := range s.owned() {
-			sh.end()
-		}
-	})
+	for _, sh := range s.owned() {
+		// Nothing is cut any more when the session has ended, so nobody may wait.
+		context.AfterFunc(cs.Context(), sh.end)
+	}
 	return s
 }
 
@@ -309,9 +308,7 @@ func (s *session) committedOffsets() (*sarama.OffsetFetchResponse, error) {
 // release gives the partitions up: what was not certainly committed is not
 // ours to keep.
 func (s *session) release() {
-	s.ending()
 	for _, sh := range s.owned() {
-		sh.end()
 		sh.store.disown(s)
 	}
 	s.a.session.CompareAndSwap(s, nil)

@@ -52,6 +52,9 @@ func (c *cluster) topicID(topic string) (string, error) {
 	if len(found) != 1 {
 		return "", fmt.Errorf("describing topic %s: %d answers", topic, len(found))
 	}
+	if errors.Is(found[0].Err, sarama.ErrUnknownTopicOrPartition) {
+		return "", fmt.Errorf("topic %s does not exist", topic)
+	}
 	if !errors.Is(found[0].Err, sarama.ErrNoError) {
 		return "", fmt.Errorf("describing topic %s: %w", topic, found[0].Err)
 	}

@@ -28,7 +28,7 @@ func (s *Service) adminHandler() http.Handler {
 }
 
 // readyChecks says what must hold for requests to be sent here. Nothing that
-// was true once becomes false again but by draining.
+// was true once becomes false again but by draining, warnings aside.
 func (s *Service) readyChecks() []api.Check {
 	checks := []api.Check{{Name: "not_draining", OK: !s.draining.Load(), Detail: "stopping"}}
 	if s.views != nil {
@@ -36,7 +36,10 @@ func (s *Service) readyChecks() []api.Check {
 		checks = append(checks, api.Check{Name: "views_recovered", OK: ready, Detail: strings.Join(reasons, "; ")})
 	}
 	if s.o.Has(config.RoleProcessors) {
-		checks = append(checks, api.Check{Name: "processors_recovered", OK: s.worked(), Detail: "no group generation was recovered yet"})
+		faults := s.faults()
+		checks = append(checks,
+			api.Check{Name: "processors_recovered", OK: s.worked(), Detail: "no group generation was recovered yet"},
+			api.Check{Name: "processors_working", OK: len(faults) == 0, Detail: strings.Join(faults, "; "), Warning: true})
 	}
 	for i := range checks {
 		if checks[i].OK {
@@ -44,6 +47,20 @@ func (s *Service) readyChecks() []api.Check {
 		}
 	}
 	return checks
+}
+
+// faults says what ended the attempts of those groups that have not found back
+// to work. Others may be able to work here meanwhile, and reads go on, so none
+// is a reason to send no requests.
+func (s *Service) faults() []string {
+	var faults []string
+	for group, runtime := range s.allGroups() {
+		if err := runtime.Fault(); err != nil {
+			faults = append(faults, "group "+group+": "+strings.Join(strings.Fields(err.Error()), " "))
+		}
+	}
+	slices.Sort(faults)
+	return faults
 }
 
 // worked reports whether both processors have been members of their groups and

@@ -27,6 +27,10 @@ func (s *Service) metrics() {
 		Help: "What binary this is; always 1.",
 	}, []string{"version", "revision", "goversion"}).WithLabelValues(s.o.Build.Version, s.o.Build.Revision, s.o.Build.GoVersion).Set(1)
 	f.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "deliverystat_replica_info",
+		Help: "Which replica this is; always 1, from the start of the process. More than one for an instance_id are two processes with one name.",
+	}, []string{"instance_id"}).WithLabelValues(s.o.Name()).Set(1)
+	f.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "deliverystat_settings_info",
 		Help: "Hash of the settings that decide what events mean; always 1. Replicas of one deployment must agree.",
 	}, []string{"hash"}).WithLabelValues(fmt.Sprintf("%016x", s.settings.Hash())).Set(1)

@@ -130,7 +130,7 @@ func (s *Service) Gather() prometheus.Gatherer { return s.registry }
 // Ready reports whether the service has recovered and does not stop.
 func (s *Service) Ready() bool {
 	for _, c := range s.readyChecks() {
-		if !c.OK {
+		if !c.OK && !c.Warning {
 			return false
 		}
 	}

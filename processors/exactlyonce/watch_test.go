@@ -1,0 +1,173 @@
+package exactlyonce
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lovoo/goka"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// endings counts the ends of attempts by reason.
+type endings struct {
+	unobserved
+
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (e *endings) AttemptEnded(_, reason string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.count == nil {
+		e.count = map[string]int{}
+	}
+	e.count[reason]++
+}
+
+func (e *endings) of(reason string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.count[reason]
+}
+
+func (e *endings) all() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for _, c := range e.count {
+		n += c
+	}
+	return n
+}
+
+// A callback that hangs half way holds its partition, and every commit. The
+// attempt ends, another does the record again, and what the first one does when
+// it wakes up counts for nothing.
+func TestAHangingCallbackEndsTheAttempt(t *testing.T) {
+	w := newWorld(t, fakeBroker(t))
+	r := w.replica(t, "a")
+	var ended endings
+	var hung atomic.Bool
+	wake, woken := make(chan struct{}), make(chan struct{})
+	stop := r.inProcess(t, func(c *Config, _ func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
+		c.Observer, c.StallAfter, c.RebalanceTimeout = &ended, 500*time.Millisecond, 2*time.Second
+		return func(a *Attempt) *goka.GroupGraph {
+			return goka.DefineGroup(goka.Group(w.Group),
+				Consume(a, w.Input, func(l *ledger, r *Record) error {
+					if r.Offset == 300 && hung.CompareAndSwap(false, true) {
+						defer close(woken)
+						<-wake
+					}
+					return l.observe(r)
+				}),
+				goka.Output(goka.Stream(w.Totals), RawCodec{}), goka.Persist(RawCodec{}))
+		}
+	})
+	w.produce(t, 4000)
+	w.waitConsumed(t)
+	require.Equal(t, 1, ended.of("stalled"))
+	require.Equal(t, 1, ended.all())
+	close(wake)
+	<-woken
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	stop()
+	w.requireExact(t, r.Dir)
+}
+
+// A consumer of sarama's that goes silent is told from an idle partition: others
+// can read the records.
+func TestASilentConsumerEndsTheAttempt(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DefaultNumPartitions(1))
+	require.NoError(t, err)
+	t.Cleanup(cluster.Close)
+	w := newWorld(t, cluster.ListenAddrs())
+	r := w.replica(t, "a")
+	var ended endings
+	var silent atomic.Bool
+	var empty atomic.Int64 // answers
+	// The group's consumer waits for records longer than any other reader here.
+	waits := int32(r.config(slog.New(slog.DiscardHandler)).Client.Sarama().Consumer.MaxWaitTime.Milliseconds())
+	cluster.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		fetch := request.(*kmsg.FetchRequest)
+		if !silent.Load() || fetch.MaxWaitMillis != waits || ended.of("stalled") > 0 {
+			return nil, nil, false
+		}
+		cluster.SleepControl(func() { _ = pause(t.Context(), 20*time.Millisecond) })
+		empty.Add(1)
+		response := fetch.ResponseKind().(*kmsg.FetchResponse)
+		for _, topic := range fetch.Topics {
+			answer := kmsg.NewFetchResponseTopic()
+			answer.Topic = topic.Topic
+			for _, partition := range topic.Partitions {
+				nothing := kmsg.NewFetchResponseTopicPartition()
+				nothing.Partition = partition.Partition
+				answer.Partitions = append(answer.Partitions, nothing)
+			}
+			response.Topics = append(response.Topics, answer)
+		}
+		return response, nil, true
+	})
+	stop := r.inProcess(t, func(c *Config, g func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
+		c.Observer, c.StallAfter = &ended, 500*time.Millisecond
+		return g
+	})
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	require.Zero(t, ended.all())
+	silent.Store(true)
+	wait(t, 60*time.Second, func() bool { return empty.Load() > 1 }, func() string { return "nobody reads" })
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	require.Equal(t, 1, ended.of("stalled"))
+	require.Equal(t, 1, ended.all())
+	stop()
+	w.requireExact(t, r.Dir)
+}
+
+// What looks like standing still and is not: an input without records, one whose
+// end is all markers, and one that an open transaction of somebody hides.
+func TestWhoHasNothingToReadIsNotStalled(t *testing.T) {
+	w := newWorld(t, fakeBroker(t))
+	r := w.replica(t, "a")
+	var ended endings
+	var seen atomic.Int64
+	stop := r.inProcess(t, func(c *Config, g func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
+		c.Observer, c.StallAfter = &ended, 300*time.Millisecond
+		c.crash = func(point string) {
+			if point == "watched" {
+				seen.Add(1)
+			}
+		}
+		return g
+	})
+	watched := func() { // for several times as long as a stall may last
+		from := seen.Load()
+		wait(t, 60*time.Second, func() bool { return seen.Load() > from+4*looks }, func() string { return "nobody watches" })
+	}
+	watched()
+	w.produce(t, 400)
+	w.waitConsumed(t)
+	aborted := w.open(t, "aborted-in-"+w.Input)
+	aborted.add(t, w.Input, 1)
+	aborted.abort(t)
+	watched()
+	open := w.open(t, "open-in-"+w.Input)
+	open.add(t, w.Input, 2)
+	w.produce(t, 400)
+	watched()
+	require.Zero(t, ended.all())
+	open.abort(t)
+	w.produce(t, 400) // behind the marker
+	w.waitConsumed(t)
+	require.Zero(t, ended.all())
+	stop()
+	w.requireExact(t, r.Dir)
+}
