@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -124,8 +125,12 @@ func header(r kafka.Record, name string) string {
 // partitions, are republished.
 func (d *deployment) awaitSources(sources map[string]int32) {
 	d.t.Helper()
-	eventually(d.t, "the sources are read to their ends", func() (string, bool) {
-		state, all := "", true
+	eventually(d.t, "the sources are read to their ends, and what was written of them is decided", func() (string, bool) {
+		visible, err := d.client.Ends(d.t.Context(), d.events(), kafka.Committed)
+		require.NoError(d.t, err)
+		written, err := d.client.Ends(d.t.Context(), d.events(), kafka.Uncommitted)
+		require.NoError(d.t, err)
+		state, all := fmt.Sprintf("input visible to %v of %v; ", visible, written), slices.Equal(visible, written)
 		for topic, n := range sources {
 			offsets, err := d.client.Offsets(d.t.Context(), d.topic("normalize-"+topic), topic, n)
 			if err != nil { // a transaction is under way

@@ -22,6 +22,7 @@ type LatestDeliveryConfig struct {
 	Settings *Settings
 	Decoder  *codecs.Decoder
 	Metrics  *Metrics // default: counted and not exported
+	Sources  []string // topics that [NewNormalize] republishes to the input, if any
 
 	// AcceptNewMeaning lets the processor work on a table that was written
 	// with other settings. All processors must have been stopped.
@@ -80,6 +81,9 @@ func NewLatestDelivery(cfg LatestDeliveryConfig) (*exactlyonce.Runtime, error) {
 		return nil, err
 	}
 	cfg.Runtime.Group = cfg.Topics.DeliveryGroup
+	for _, source := range cfg.Sources {
+		cfg.Runtime.InputWriters = append(cfg.Runtime.InputWriters, cfg.Topics.NormalizeGroup(source))
+	}
 	cfg.Runtime.NewState = func(int32) exactlyonce.State { return newDeliveryState(&cfg) }
 	return exactlyonce.New(cfg.Runtime, cfg.Topics.latestDelivery)
 }

@@ -82,7 +82,7 @@ func TestWrongUsageIsOneLineEach(t *testing.T) {
 		}},
 		{"login by half", "serve --kafka-brokers=a:1 --kafka-sasl-user=me --kafka-tls-cert-file=c.pem", []string{
 			`--kafka-tls-key-file: a certificate and its key go together`,
-			`--kafka-sasl-user: a mechanism and a user go together`,
+			`--kafka-sasl-user: a mechanism with a password, or a token URL, and a user go together`,
 		}},
 		{"what the market can not do", "simulate --kafka-brokers=a:1 --events=10 --deliveries=20 --late=2", []string{
 			`--late: 2: not a share from 0 to 1`,

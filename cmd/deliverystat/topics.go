@@ -12,10 +12,11 @@ import (
 	"deliverystat/cmd/deliverystat/internal/topics"
 )
 
-// topicsCommand creates or checks topics.
+// topicsCommand creates or checks topics, or says who must be allowed what.
 type topicsCommand struct {
 	Create topicsCreateCommand `cmd:"" help:"Create the topics that do not exist. The tables take the partitions of an input that does."`
 	Check  topicsCheckCommand  `cmd:"" help:"Name each topic that is missing, wrong or unsafe."`
+	ACLs   topicsACLsCommand   `cmd:"" name:"acls" help:"Print what a user must be allowed, as lines for kafka-acls.sh. Talks to nobody."`
 }
 
 // topicsOptions are the flags of both.

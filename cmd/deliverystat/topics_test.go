@@ -98,7 +98,7 @@ func TestServeNamesMissingTopicsAndTheCommandThatMakesThem(t *testing.T) {
 	require.Equal(t, 2, got.code)
 	require.Equal(t, []string{"deliverystat: topics are not as they must be: topic orders does not exist; " +
 		"topic x-latest-delivery-table does not exist; topic x-status-tallies does not exist; " +
-		"topic x-count-per-status-table does not exist; topic x-delivery-events-dead-letter does not exist; " +
+		"topic x-count-per-status-table does not exist; topic x-delivery-events-dead-letter does not exist; topic x-delivery-summaries does not exist; " +
 		"create what is missing by: deliverystat topics create --kafka-brokers=" + address + " --topic-prefix=x- --events-topic=orders"}, got.lines())
 }
 

@@ -24,7 +24,9 @@ const stopTimeout = 30 * time.Second
 type Cluster struct {
 	jars      string
 	nodes     []*node
-	overrides []string
+	overrides []string // lines of server.properties
+	jvm       []string // further arguments of java
+	log4j     string
 }
 
 type node struct {
@@ -41,28 +43,12 @@ func (n *node) address() string { return fmt.Sprintf("127.0.0.1:%d", n.port) }
 // New prepares a cluster of n nodes with everything in dir. overrides are lines
 // of server.properties that win over the defaults. Nothing runs yet.
 func New(ctx context.Context, dir string, n int, overrides ...string) (*Cluster, error) {
-	jars, err := Jars(ctx)
+	c, err := allocate(ctx, dir, n)
 	if err != nil {
 		return nil, err
 	}
-	ports, err := process.FreePorts(2 * n)
-	if err != nil {
-		return nil, err
-	}
-	c := &Cluster{jars: jars, overrides: overrides}
-	for i := range n {
-		c.nodes = append(c.nodes, &node{
-			dir:  filepath.Join(dir, fmt.Sprintf("kafka-%d", i+1)),
-			port: ports[2*i], controllerPort: ports[2*i+1],
-		})
-	}
-	id := clusterID()
-	for i := range c.nodes {
-		if err := c.format(ctx, i+1, id); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+	c.overrides = overrides
+	return c, c.formatAll(ctx)
 }
 
 // Start prepares a cluster as New does, starts all its nodes and waits until
@@ -72,15 +58,50 @@ func Start(ctx context.Context, dir string, n int, overrides ...string) (*Cluste
 	if err != nil {
 		return nil, err
 	}
+	return c, c.startAll(ctx)
+}
+
+// allocate gives the nodes of a cluster their folders and addresses.
+func allocate(ctx context.Context, dir string, n int) (*Cluster, error) {
+	jars, err := Jars(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := process.FreePorts(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{jars: jars, log4j: log4j}
+	for i := range n {
+		c.nodes = append(c.nodes, &node{
+			dir:  filepath.Join(dir, fmt.Sprintf("kafka-%d", i+1)),
+			port: ports[2*i], controllerPort: ports[2*i+1],
+		})
+	}
+	return c, nil
+}
+
+func (c *Cluster) formatAll(ctx context.Context) error {
+	id := clusterID()
+	for i := range c.nodes {
+		if err := c.format(ctx, i+1, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startAll closes the cluster if it does not come up.
+func (c *Cluster) startAll(ctx context.Context) error {
 	for i := range c.nodes {
 		if err := c.StartNode(i + 1); err != nil {
-			return nil, errors.Join(err, c.Close())
+			return errors.Join(err, c.Close())
 		}
 	}
 	if err := c.WaitReady(ctx); err != nil {
-		return nil, errors.Join(err, c.Close())
+		return errors.Join(err, c.Close())
 	}
-	return c, nil
+	return nil
 }
 
 // Addresses returns the addresses of all nodes, running or not, as the flag
@@ -104,9 +125,10 @@ func (c *Cluster) LogFile(id int) string { return filepath.Join(c.nodes[id-1].di
 // data. It does not wait until the node serves: see WaitReady.
 func (c *Cluster) StartNode(id int) error {
 	n := c.nodes[id-1]
-	p, err := process.Start(c.LogFile(id), nil, "java", "-Xms256m", "-Xmx1g", "-XX:+UseG1GC",
-		"-Dlog4j2.configurationFile="+filepath.Join(n.conf(), "log4j2.properties"),
+	argv := append([]string{"java", "-Xms256m", "-Xmx1g", "-XX:+UseG1GC"}, c.jvm...)
+	argv = append(argv, "-Dlog4j2.configurationFile="+filepath.Join(n.conf(), "log4j2.properties"),
 		"-cp", filepath.Join(c.jars, "*"), "kafka.Kafka", n.config())
+	p, err := process.Start(c.LogFile(id), nil, argv...)
 	if err != nil {
 		return err
 	}
@@ -201,7 +223,7 @@ func (c *Cluster) format(ctx context.Context, id int, cluster string) error {
 	if err := os.WriteFile(n.config(), []byte(c.properties(id)), 0o600); err != nil {
 		return fmt.Errorf("writing the configuration of kafka node %d: %w", id, err)
 	}
-	if err := os.WriteFile(filepath.Join(n.conf(), "log4j2.properties"), []byte(log4j), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(n.conf(), "log4j2.properties"), []byte(c.log4j), 0o600); err != nil {
 		return fmt.Errorf("writing the log configuration of kafka node %d: %w", id, err)
 	}
 	cmd := exec.CommandContext(ctx, "java", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(c.jars, "*"),

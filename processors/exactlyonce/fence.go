@@ -83,12 +83,16 @@ func (s *session) fenceWriters() {
 	a := s.a
 	limit := map[int64]time.Duration{}       // by producer
 	since := map[openTransaction]time.Time{} // when first seen
-	for pause(s.Context(), a.cfg.FenceAfter/4) == nil {
+	for blind := false; pause(s.Context(), a.cfg.FenceAfter/4) == nil; {
 		found, err := a.openTransactions(s.Claims())
 		if err != nil {
-			a.cfg.Logger.Warn("looking for open transactions on the inputs", "err", err)
+			if !blind { // said once, not at each look
+				a.cfg.Logger.Warn("cannot look for open transactions on the inputs, trying on", "err", err)
+			}
+			blind = true
 			continue
 		}
+		blind = false
 		now := time.Now()
 		seen := map[openTransaction]time.Time{}
 		var stalled []int64

@@ -1,12 +1,8 @@
 package config
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"net"
-	"os"
-	"strings"
+	"sync"
 
 	"github.com/IBM/sarama"
 
@@ -21,9 +17,12 @@ type Kafka struct {
 	KafkaTLSCAFile        string   `name:"kafka-tls-ca-file" help:"Use TLS; certificate authorities that sign the brokers' certificates (PEM)." placeholder:"FILE"`
 	KafkaTLSCertFile      string   `name:"kafka-tls-cert-file" help:"Use TLS; our own certificate (PEM)." placeholder:"FILE"`
 	KafkaTLSKeyFile       string   `name:"kafka-tls-key-file" help:"Private key of our own certificate (PEM)." placeholder:"FILE"`
-	KafkaSASLMechanism    string   `name:"kafka-sasl-mechanism" help:"How to log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, or empty for not at all." oneof:",PLAIN,SCRAM-SHA-256,SCRAM-SHA-512" placeholder:"NAME"`
-	KafkaSASLUser         string   `name:"kafka-sasl-user" help:"User to log in as." placeholder:"NAME"`
-	KafkaSASLPasswordFile string   `name:"kafka-sasl-password-file" help:"File whose first line is the password." placeholder:"FILE"`
+	KafkaSASLMechanism    string   `name:"kafka-sasl-mechanism" help:"How to log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, or empty for not at all." oneof:",PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER" placeholder:"NAME"`
+	KafkaSASLUser         string   `name:"kafka-sasl-user" help:"User to log in as; with --kafka-sasl-token-url the client ID." placeholder:"NAME"`
+	KafkaSASLPasswordFile string   `name:"kafka-sasl-password-file" help:"File whose first line is the password, or the client secret." placeholder:"FILE"`
+	KafkaSASLTokenFile    string   `name:"kafka-sasl-token-file" help:"OAUTHBEARER: file whose first line is the token; read at each login." placeholder:"FILE"`
+	KafkaSASLTokenURL     string   `name:"kafka-sasl-token-url" help:"OAUTHBEARER: where tokens are given for client credentials." placeholder:"URL"`
+	KafkaSASLScopes       []string `name:"kafka-sasl-scopes" help:"OAUTHBEARER: scopes to ask for, comma-separated." placeholder:"SCOPE,…"`
 }
 
 // Check implements [Checker].
@@ -39,76 +38,49 @@ func (k *Kafka) Check(problems *Problems) {
 	if (k.KafkaTLSCertFile == "") != (k.KafkaTLSKeyFile == "") {
 		problems.Add("kafka-tls-key-file", "a certificate and its key go together")
 	}
-	if (k.KafkaSASLMechanism == "") != (k.KafkaSASLUser == "") {
-		problems.Add("kafka-sasl-user", "a mechanism and a user go together")
-	}
-	if (k.KafkaSASLMechanism == "") != (k.KafkaSASLPasswordFile == "") {
-		problems.Add("kafka-sasl-password-file", "a mechanism and a password go together")
-	}
+	k.checkLogin(problems)
 }
 
 // Client builds the configuration of all Kafka clients. It reads the files
 // that the flags name.
+//
+// Tokens, certificates and passwords for SCRAM are read again at each login, so
+// that renewed ones need no restart. Authorities and passwords for PLAIN are read
+// for each client, of which some live as long as the process; while they cannot
+// be read, the last ones that could stay in use.
 func (k *Kafka) Client(id string, hasher exactlyonce.Hasher) (exactlyonce.ClientConfig, error) {
 	client := exactlyonce.ClientConfig{Brokers: k.KafkaBrokers, ClientID: id, Hasher: hasher}
-	transport, err := k.tls()
+	last, err := k.security()
 	if err != nil {
 		return client, err
 	}
-	var password Secret
-	if k.KafkaSASLPasswordFile != "" {
-		if password, err = ReadSecret(k.KafkaSASLPasswordFile); err != nil {
-			return client, fmt.Errorf("--kafka-sasl-password-file: %w", err)
-		}
-	}
+	var mu sync.Mutex
 	client.Tune = func(c *sarama.Config) {
-		if transport != nil {
-			c.Net.TLS.Enable = true
-			c.Net.TLS.Config = transport.Clone()
+		mu.Lock()
+		defer mu.Unlock()
+		if fresh, err := k.security(); err == nil {
+			last = fresh
 		}
-		if k.KafkaSASLMechanism != "" {
-			k.login(c, password)
-		}
+		last(c)
 	}
 	return client, nil
 }
 
-// tls returns nil if TLS is not to be used.
-func (k *Kafka) tls() (*tls.Config, error) {
-	if !k.KafkaTLSEnable && k.KafkaTLSCAFile == "" && k.KafkaTLSCertFile == "" {
-		return nil, nil //nolint:nilnil // no TLS is not an error
+// security reads all files and returns what puts them to use.
+func (k *Kafka) security() (func(*sarama.Config), error) {
+	transport, err := k.transport()
+	if err != nil {
+		return nil, err
 	}
-	transport := &tls.Config{MinVersion: tls.VersionTLS12}
-	if k.KafkaTLSCAFile != "" {
-		pem, err := os.ReadFile(k.KafkaTLSCAFile)
-		if err != nil {
-			return nil, fmt.Errorf("--kafka-tls-ca-file: %w", err)
-		}
-		transport.RootCAs = x509.NewCertPool()
-		if !transport.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--kafka-tls-ca-file: no PEM certificate in %s", k.KafkaTLSCAFile)
-		}
+	login, err := k.login()
+	if err != nil {
+		return nil, err
 	}
-	if k.KafkaTLSCertFile != "" {
-		// Read at each handshake, so that a renewed certificate is picked up.
-		read := func() (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(k.KafkaTLSCertFile, k.KafkaTLSKeyFile)
-			return &pair, err
+	return func(c *sarama.Config) {
+		if transport != nil {
+			c.Net.TLS.Enable = true
+			c.Net.TLS.Config = transport.Clone()
 		}
-		if _, err := read(); err != nil {
-			return nil, fmt.Errorf("--kafka-tls-cert-file: %w", err)
-		}
-		transport.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return read() }
-	}
-	return transport, nil
-}
-
-func (k *Kafka) login(c *sarama.Config, password Secret) {
-	c.Net.SASL.Enable = true
-	c.Net.SASL.Mechanism = sarama.SASLMechanism(k.KafkaSASLMechanism)
-	c.Net.SASL.User = k.KafkaSASLUser
-	c.Net.SASL.Password = password.Reveal()
-	if strings.HasPrefix(k.KafkaSASLMechanism, "SCRAM-") {
-		c.Net.SASL.SCRAMClientGeneratorFunc = scramClient(c.Net.SASL.Mechanism)
-	}
+		login(c)
+	}, nil
 }

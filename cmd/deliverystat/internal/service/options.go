@@ -3,6 +3,7 @@ package service
 import (
 	"log/slog"
 
+	"deliverystat/cmd/deliverystat/internal/access"
 	"deliverystat/cmd/deliverystat/internal/config"
 	"deliverystat/processors/exactlyonce"
 )
@@ -20,4 +21,13 @@ type Options struct {
 	Effective map[string]string // the settings in force, for the log and /config
 	Build     Build
 	Logger    *slog.Logger
+}
+
+// Deployment is what the permissions of this replica depend on.
+func (o *Options) Deployment() access.Deployment {
+	d := access.Deployment{Topics: o.Topics(), Processors: o.Has(config.RoleProcessors), API: o.Has(config.RoleAPI)}
+	for _, source := range o.SourceList() {
+		d.Sources = append(d.Sources, source.Topic)
+	}
+	return d
 }

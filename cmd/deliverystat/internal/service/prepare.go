@@ -9,6 +9,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"deliverystat/cmd/deliverystat/internal/access"
 	"deliverystat/cmd/deliverystat/internal/config"
 	"deliverystat/cmd/deliverystat/internal/exit"
 	"deliverystat/cmd/deliverystat/internal/kafka"
@@ -42,8 +43,14 @@ func (s *Service) look(ctx context.Context) (partitions int32, err error) {
 		return 0, err
 	}
 	defer cluster.Close()
+	if err := s.checkAccess(cluster); err != nil {
+		return 0, err
+	}
 	window := topics.Window{Lateness: s.settings.Lateness, AbandonAfter: s.settings.AbandonAfter}
 	specs := topics.Specs(s.topics, window, 3)
+	if !s.o.Has(config.RoleProcessors) {
+		specs = topics.ReadOnly(specs)
+	}
 	existing, err := topics.Describe(cluster.Admin, specs)
 	if err != nil {
 		return 0, err
@@ -59,6 +66,15 @@ func (s *Service) look(ctx context.Context) (partitions int32, err error) {
 		err = s.checkMeaning(ctx, cluster, partitions)
 	}
 	return partitions, err
+}
+
+// checkAccess names all that the cluster does not allow us.
+func (s *Service) checkAccess(cluster *kafka.Cluster) error {
+	err := access.Check(cluster.Client, access.Required(s.o.Deployment()))
+	if missing := (*access.MissingError)(nil); errors.As(err, &missing) {
+		return exit.With(exit.Usage, fmt.Errorf("%w; deliverystat topics acls prints the lines that grant it", missing))
+	}
+	return err
 }
 
 // judge logs what is only worth knowing, and returns the rest as one error with

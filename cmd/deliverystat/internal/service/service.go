@@ -146,7 +146,7 @@ func (s *Service) prepareProcessors(partitions int32) error {
 	}
 	deliveries, err := processors.NewLatestDelivery(processors.LatestDeliveryConfig{
 		Runtime: base, Topics: s.topics, Settings: s.settings, Decoder: s.decoder,
-		Metrics: s.counted, AcceptNewMeaning: s.o.AcceptNewMeaning,
+		Metrics: s.counted, Sources: s.o.Deployment().Sources, AcceptNewMeaning: s.o.AcceptNewMeaning,
 	})
 	if err != nil {
 		return err

@@ -17,11 +17,14 @@ type Admin interface {
 	CreateTopic(topic string, detail *sarama.TopicDetail, validateOnly bool) error
 }
 
-// Describe asks the cluster for those of the topics that exist.
+// Describe asks the cluster for those of the topics that exist. One that is not
+// needed may be hidden from us.
 func Describe(admin Admin, specs []Spec) (map[string]Topic, error) {
 	names := make([]string, 0, len(specs))
+	needed := map[string]bool{}
 	for _, s := range specs {
 		names = append(names, s.Name)
+		needed[s.Name] = s.Needed
 	}
 	described, err := admin.DescribeTopics(names)
 	if err != nil {
@@ -31,6 +34,8 @@ func Describe(admin Admin, specs []Spec) (map[string]Topic, error) {
 	for _, d := range described {
 		switch {
 		case errors.Is(d.Err, sarama.ErrUnknownTopicOrPartition):
+			continue
+		case errors.Is(d.Err, sarama.ErrTopicAuthorizationFailed) && !needed[d.Name]:
 			continue
 		case !errors.Is(d.Err, sarama.ErrNoError):
 			return nil, fmt.Errorf("describing topic %s: %w", d.Name, d.Err)

@@ -77,13 +77,12 @@ func TestEachFaultIsFound(t *testing.T) {
 
 func TestWhatIsNoFault(t *testing.T) {
 	specs, existing := asCreated()
-	// Any number of dead letter partitions will do, and the topics of features
+	// Any number of dead letter partitions will do, and the topic of features
 	// to come may be absent. A broker's clock bounds timestamps by itself, and
 	// an input without end can be read from its beginning.
 	letters := existing["delivery-events-dead-letter"]
 	letters.Partitions = 3
 	existing["delivery-events-dead-letter"] = letters
-	delete(existing, "delivery-summaries")
 	delete(existing, "deliverystat-control")
 	events := existing["delivery-events"]
 	events.Settings["message.timestamp.type"] = "LogAppendTime"
@@ -100,7 +99,7 @@ func TestMissingTopics(t *testing.T) {
 
 	findings := topics.Inspect(specs, nil, window)
 
-	require.Len(t, findings, 5)
+	require.Len(t, findings, 6)
 	require.Equal(t, topics.Finding{Topic: "delivery-events", Weight: topics.Broken, Missing: true, Text: "topic delivery-events does not exist"}, findings[0])
 }
 
@@ -115,4 +114,16 @@ func TestTheInputIsKeptLongEnough(t *testing.T) {
 		specs := topics.Specs(processors.NewTopics("", ""), window, 3)
 		require.Equal(t, want, specs[0].Settings["retention.ms"])
 	}
+}
+
+// A replica that only answers reads the input and the tables.
+func TestReadOnlyLeavesOutWhatIsWrittenOnly(t *testing.T) {
+	specs, _ := asCreated()
+
+	var names []string
+	for _, s := range topics.ReadOnly(specs) {
+		names = append(names, s.Name)
+	}
+
+	require.Equal(t, []string{"delivery-events", "latest-delivery-table", "count-per-status-table"}, names)
 }

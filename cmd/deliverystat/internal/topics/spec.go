@@ -2,6 +2,7 @@ package topics
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -47,8 +48,8 @@ type Spec struct {
 	Kind Kind
 	// Partitions is the number of partitions, 0 for that of the input.
 	Partitions int32
-	// Needed is false for topics that only features to come will use: they are
-	// created, but their absence is no fault.
+	// Needed is false for a topic that only features to come will use: it is
+	// created, but its absence is no fault.
 	Needed bool
 	// Settings are the topic settings that Create gives.
 	Settings map[string]string
@@ -103,9 +104,14 @@ func Specs(names processors.Topics, window Window, replicationFactor int16) []Sp
 		{names.Tallies, Stream, 1, true, stream(24 * time.Hour)},
 		{names.CountsTable, Table, 1, true, table()},
 		{names.DeadLetters, Stream, 0, true, stream(30 * 24 * time.Hour)},
-		{names.Summaries, Stream, 0, false, stream(7 * 24 * time.Hour)},
+		{names.Summaries, Stream, 0, true, stream(7 * 24 * time.Hour)},
 		{names.Control, Stream, 1, false, stream(24 * time.Hour)},
 	}
 }
 
 func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// ReadOnly returns those of the topics that a replica needs that only answers.
+func ReadOnly(specs []Spec) []Spec {
+	return slices.DeleteFunc(slices.Clone(specs), func(s Spec) bool { return s.Kind == Stream })
+}
