@@ -14,6 +14,11 @@
 // answer of /v1/counts that reflects it, and the time from starting a replica
 // that was killed to its first answer at the end of the input.
 //
+// On request it measures how long a replica takes to stand in for another that
+// is killed and taken out at once, on a table of many rows, without and with
+// --standby, and what the latter costs.
+//
 //	go run ./e2e/bench            # takes some minutes
 //	go run ./e2e/bench -events=100000 -rounds=1
+//	go run ./e2e/bench -rounds=0 -probes=0 -takeovers=2
 package main

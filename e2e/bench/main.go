@@ -36,6 +36,8 @@ func compare(ctx context.Context, args []string) (err error) {
 	rate := flags.Int("rate", 5000, "events a second of the latency run")
 	probes := flags.Int("probes", 500, "probes of the latency run; 0 leaves it and the restart out")
 	restarts := flags.Int("restarts", 3, "kills and restarts")
+	rows := flags.Int("rows", 1_000_000, "rows of the table of the takeovers")
+	takeovers := flags.Int("takeovers", 0, "takeovers without a standby, and as many with one")
 	profile := flags.String("profile", "", "folder for CPU and heap profiles of the service in the throughput runs, which they slow a little")
 	report := flags.String("report", "", "file for the report, besides the output")
 	if err := flags.Parse(args); err != nil {
@@ -48,7 +50,7 @@ func compare(ctx context.Context, args []string) (err error) {
 	}
 	defer s.close()
 	s.profiles = *profile
-	r := &results{events: *events, deliveries: *deliveries, rate: *rate}
+	r := &results{events: *events, deliveries: *deliveries, rate: *rate, rows: *rows}
 	if *rounds > 0 {
 		if err := s.throughput(ctx, r, *rounds); err != nil {
 			return err
@@ -56,6 +58,11 @@ func compare(ctx context.Context, args []string) (err error) {
 	}
 	if *probes > 0 {
 		if err := s.steady(ctx, r, *probes, *restarts); err != nil {
+			return err
+		}
+	}
+	if *takeovers > 0 {
+		if err := s.takeovers(ctx, r, *takeovers); err != nil {
 			return err
 		}
 	}

@@ -11,11 +11,12 @@ import (
 
 // results are the measurements of one bench.
 type results struct {
-	events, deliveries, rate int
+	events, deliveries, rate, rows int
 
 	floor, processors, both []measurement
 	latencies               []time.Duration
 	restarts                []time.Duration
+	cold, warm              []takeover // without a standby, and with one
 	took                    time.Duration
 }
 
@@ -38,6 +39,19 @@ func (r *results) markdown() string {
 	if len(r.restarts) > 0 {
 		fmt.Fprintf(&b, "\nKill -9 at %d events/s, same disk: from the start of the process to an answer at the end of the input %s s.\n", r.rate,
 			spread("%.2f", each(r.restarts, time.Duration.Seconds)))
+	}
+	for _, t := range []struct {
+		name string
+		runs []takeover
+	}{{"without a standby", r.cold}, {"with one", r.warm}} {
+		if len(t.runs) > 0 {
+			fmt.Fprintf(&b, "\nOne of two replicas killed and taken out by `leave`, %d rows in 8 partitions, %s: from the kill until every partition has "+
+				"moved on %s s. Before, the other had used %s s of CPU, %s MiB of memory and %s MiB of disk.\n", r.rows, t.name,
+				spread("%.2f", each(t.runs, func(t takeover) float64 { return t.Wall.Seconds() })),
+				spread("%.1f", each(t.runs, func(t takeover) float64 { return t.Usage.CPU.Seconds() })),
+				spread("%.0f", each(t.runs, func(t takeover) float64 { return float64(t.Usage.PeakRSS) / (1 << 20) })),
+				spread("%.0f", each(t.runs, func(t takeover) float64 { return float64(t.Disk) / (1 << 20) })))
+		}
 	}
 	return b.String()
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"deliverystat/e2e/process"
 )
 
 func TestReport(t *testing.T) {
@@ -15,6 +17,9 @@ func TestReport(t *testing.T) {
 		both:       []measurement{{2 * time.Second, 8 * time.Second, 1 << 20}, {2 * time.Second, 8 * time.Second, 1 << 20}, {4 * time.Second, 8 * time.Second, 1 << 20}},
 		latencies:  []time.Duration{4 * time.Millisecond, 1 * time.Millisecond, 3 * time.Millisecond, 2 * time.Millisecond},
 		restarts:   []time.Duration{time.Second, 2 * time.Second},
+		rows:       7,
+		cold:       []takeover{{Wall: 9 * time.Second, Usage: process.Usage{CPU: 4 * time.Second, PeakRSS: 6 << 20}, Disk: 8 << 20}},
+		warm:       []takeover{{Wall: 2 * time.Second, Usage: process.Usage{CPU: 5 * time.Second, PeakRSS: 7 << 20}, Disk: 9 << 20}},
 	}
 
 	text := r.markdown()
@@ -23,6 +28,9 @@ func TestReport(t *testing.T) {
 	require.Contains(t, text, "| deliverystat, processors | 500 (250–500) | 250 (250–250) | 2.00 (2.00–4.00) | 4.00 (4.00–4.00) | 1 (1–1) | 0.50 (0.25–1.00) |")
 	require.Contains(t, text, "p50 2 ms, p90 4 ms, p99 4 ms, greatest 4 ms")
 	require.Contains(t, text, "1.50 (1.00–2.00) s")
+	require.Contains(t, text, "7 rows in 8 partitions, without a standby: from the kill until every partition has moved on 9.00 s. "+
+		"Before, the other had used 4.0 s of CPU, 6 MiB of memory and 8 MiB of disk.")
+	require.Contains(t, text, "with one: from the kill until every partition has moved on 2.00 s. Before, the other had used 5.0 s of CPU, 7 MiB of memory and 9 MiB of disk.")
 }
 
 func TestQuantileOfManyValues(t *testing.T) {

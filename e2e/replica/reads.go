@@ -197,22 +197,36 @@ func (m Metrics) By(metric, label string) map[string]int64 {
 // Owned returns how many partitions of a group the replica owns and has
 // recovered.
 func (r *Replica) Owned(ctx context.Context, group string) (int, error) {
+	return r.countPartitions(ctx, func(p partition) bool { return p.Group == group && p.State == "running" })
+}
+
+// Standing returns how many partitions of a group the replica keeps for others,
+// up to date.
+func (r *Replica) Standing(ctx context.Context, group string) (int, error) {
+	return r.countPartitions(ctx, func(p partition) bool { return p.Group == group && p.State == "standby" && p.Remaining == 0 })
+}
+
+// partition is one line of /partitions.
+type partition struct {
+	Group     string `json:"group"`
+	State     string `json:"state"`
+	Remaining int64  `json:"remaining"`
+}
+
+func (r *Replica) countPartitions(ctx context.Context, match func(partition) bool) (int, error) {
 	a, err := r.GetAdmin(ctx, "/partitions")
 	if err != nil {
 		return 0, err
 	}
 	var body struct {
-		Partitions []struct {
-			Group string `json:"group"`
-			State string `json:"state"`
-		} `json:"partitions"`
+		Partitions []partition `json:"partitions"`
 	}
 	if err := json.Unmarshal(a.Body, &body); err != nil {
 		return 0, fmt.Errorf("reading the partitions of replica %s: %w: %s", r.Name, err, a.Body)
 	}
 	n := 0
 	for _, p := range body.Partitions {
-		if p.Group == group && p.State == "running" {
+		if match(p) {
 			n++
 		}
 	}

@@ -2,7 +2,9 @@ package replica
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -111,4 +113,25 @@ func (r *Replica) WipeDisk() error {
 		return fmt.Errorf("wiping the disk of replica %s: %w", r.Name, err)
 	}
 	return nil
+}
+
+// DiskBytes returns the size of all files of the state directory.
+func (r *Replica) DiskBytes() (total int64, err error) {
+	err = filepath.WalkDir(r.stateDir(), func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) { // LevelDB has merged it away
+			return nil
+		}
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("measuring the disk of replica %s: %w", r.Name, err)
+	}
+	return total, nil
 }

@@ -23,6 +23,8 @@ type Attempt struct {
 	cluster  *cluster
 	producer *producer
 
+	standby *standby // nil without one
+
 	callbacks map[string]callback // by input topic
 
 	ctx        context.Context //nolint:containedctx // the life of the attempt: goka's builder hooks get none
@@ -37,7 +39,12 @@ type Attempt struct {
 func (r *Runtime) attempt(parent context.Context) (err error) {
 	a := &Attempt{cfg: &r.cfg, stores: r.stores, callbacks: map[string]callback{}, working: func() { r.fault.Store(nil) }}
 	a.ctx, a.cancel = context.WithCancel(parent)
-	defer a.background.Wait()
+	defer func() {
+		a.background.Wait()
+		if a.standby != nil {
+			_ = a.standby.consumer.Close() // only read from
+		}
+	}()
 	defer a.cancel()
 	defer r.stores.disown() // whatever way the attempt ends, it commits no more
 	if a.cluster, err = newCluster(r.cfg.Client); err != nil {
@@ -50,6 +57,12 @@ func (r *Runtime) attempt(parent context.Context) (err error) {
 	if a.producer, err = newProducer(&r.cfg); err != nil {
 		return at("broker", err)
 	}
+	if r.cfg.Standby && !r.cfg.Stateless {
+		if a.standby, err = newStandby(a); err != nil {
+			a.producer.discard(nil)
+			return at("broker", err)
+		}
+	}
 	processor, err := a.processor(r.graph(a))
 	if err != nil {
 		a.producer.discard(nil)
@@ -58,6 +71,7 @@ func (r *Runtime) attempt(parent context.Context) (err error) {
 	r.current.Store(a)
 	defer r.current.Store(nil)
 	err = processor.Run(a.ctx)
+	a.cancel() // what works beside the processor ends with it
 	cause := a.failure()
 	a.producer.discard(cause)
 	if cause != nil {
@@ -110,7 +124,9 @@ func (a *Attempt) openStore(topic string, partition int32) (storage.Storage, err
 	if err := st.open(id, a.cluster.usable(a.ctx, topic, partition)); err != nil {
 		return nil, err
 	}
-	return &recovering{store: st}, nil
+	r := &recovering{store: st}
+	st.own(r)
+	return r, nil
 }
 
 // recoveryEnd is where the recovery of an owned partition ends: behind the last

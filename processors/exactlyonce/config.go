@@ -71,6 +71,10 @@ type Config struct {
 	// transactional ID.
 	Instance string
 	StateDir string // parent of the local stores
+	// Standby keeps the local stores of the partitions that other members own up
+	// to date too, so that a takeover reads the last records only. It costs the
+	// disk of the whole table, and reading all of its changelog.
+	Standby bool
 
 	SessionTimeout   time.Duration // default 30s
 	RebalanceTimeout time.Duration // default 20s
@@ -191,7 +195,8 @@ func (c *Config) member() *sarama.Config {
 	s.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{goka.CopartitioningStrategy}
 	s.Consumer.Group.Rebalance.Timeout = c.RebalanceTimeout
 	s.Consumer.Group.Session.Timeout = c.SessionTimeout
-	s.Consumer.Group.Heartbeat.Interval = min(c.SessionTimeout/5, 3*time.Second)
+	// A member learns of a rebalance by its next heartbeat, and all wait for it.
+	s.Consumer.Group.Heartbeat.Interval = min(c.SessionTimeout/5, time.Second)
 	s.Consumer.Group.InstanceId = c.Instance
 	return s
 }

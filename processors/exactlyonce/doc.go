@@ -35,6 +35,8 @@
 //   - A fault is survived in the process: the attempt ends, nothing of an epoch
 //     in doubt is kept, and another begins. Only a twin with the same
 //     instance ID, and what a State marks [Permanent], end [Runtime.Run].
+//   - With [Config.Standby] a process also keeps the stores of partitions that
+//     others own, for a short takeover. That work gives way to recovery.
 //   - A [Follower] shows a table as of the end of an epoch.
 //
 // Not promised: exactly once for anything outside Kafka; progress while an

@@ -87,7 +87,7 @@ func (sh *shard) cut() (p part, ok bool) {
 
 // committed takes over what the transaction made durable.
 func (sh *shard) committed(owner any, p *part, offset int64) error {
-	if err := sh.store.commit(owner, p.rows, offset); err != nil {
+	if err := sh.store.put(owner, p.rows, offset); err != nil {
 		return err
 	}
 	if len(p.offsets) > 0 {

@@ -255,6 +255,7 @@ func (p *followed) open(topicID string, usable func(storeMeta) error) error {
 	if err := p.store.open(topicID, usable); err != nil {
 		return err
 	}
+	p.store.own(p)
 	p.batch, p.read = nil, p.store.offset()
 	if known && p.store.offset() == before {
 		return nil
@@ -336,7 +337,7 @@ func (p *followed) SetOffset(offset int64) error {
 		p.f.cfg.Applied(p.id, p.batch)
 	}
 	p.still.Lock()
-	err := p.store.follow(p.batch, offset)
+	err := p.store.put(p, p.batch, offset)
 	p.still.Unlock()
 	p.batch = p.batch[:0]
 	if shown && !p.recovered.Swap(true) {

@@ -125,13 +125,14 @@ type replica struct {
 	Names      names
 	Instance   string
 	Dir        string
+	Standby    bool
 	CrashPoint string // where to die
 	CrashAt    int    // which time
 }
 
 func (r replica) config(log *slog.Logger) Config {
 	return Config{
-		Client: ClientConfig{Brokers: r.Brokers}, Group: r.Names.Group, Instance: r.Instance, StateDir: r.Dir, Logger: log,
+		Client: ClientConfig{Brokers: r.Brokers}, Group: r.Names.Group, Instance: r.Instance, StateDir: r.Dir, Standby: r.Standby, Logger: log,
 		SessionTimeout: 6 * time.Second, CommitInterval: 10 * time.Millisecond, MaxEpochEvents: 500, FlushInterval: 50 * time.Millisecond,
 		NewState: func(p int32) State {
 			return &ledger{n: r.Names, partition: p, counts: map[string]int{}, dirty: map[string]bool{}}
@@ -248,6 +249,7 @@ type world struct {
 	brokers []string
 	client  *kgo.Client
 	names
+	keys     int // over which produce spreads its records
 	produced map[string]int
 	perPart  [partitions]int
 }
@@ -263,7 +265,7 @@ func fakeBroker(t *testing.T) []string {
 func newWorld(t *testing.T, brokers []string) *world {
 	t.Helper()
 	id := strings.ReplaceAll(t.Name(), "/", "-") + "-" + strconv.FormatInt(time.Now().UnixNano()%1e6, 10)
-	w := &world{brokers: brokers, names: names{Input: id + "-in", Group: id, Totals: id + "-totals"}, produced: map[string]int{}}
+	w := &world{brokers: brokers, names: names{Input: id + "-in", Group: id, Totals: id + "-totals"}, keys: 97, produced: map[string]int{}}
 	var err error
 	w.client, err = kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
@@ -290,7 +292,7 @@ func (w *world) produce(t *testing.T, n int) {
 	t.Helper()
 	records := make([]*kgo.Record, n)
 	for i := range records {
-		key := "k" + strconv.Itoa(i%97)
+		key := "k" + strconv.Itoa(i%w.keys)
 		p := Murmur2.Partition([]byte(key), partitions)
 		records[i] = &kgo.Record{Topic: w.Input, Partition: p, Key: []byte(key), Value: []byte("v")}
 		w.produced[key]++

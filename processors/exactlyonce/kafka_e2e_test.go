@@ -21,5 +21,6 @@ func TestOnKafka(t *testing.T) {
 	}
 	// The fake broker has no log cleaner, and its markers are not Kafka's.
 	t.Run("the visible end equals what readers see", func(t *testing.T) { visibleEndEqualsReaders(t, brokers) })
+	t.Run("compaction past a standby", func(t *testing.T) { compactionPassesAStandby(t, brokers) })
 	t.Run("the visible end of a compacted tail", func(t *testing.T) { visibleEndOfCompactedTail(t, brokers) })
 }

@@ -77,7 +77,7 @@ func (r *Runtime) Fault() error {
 // PartitionStatus is what Status reports of one assigned partition.
 type PartitionStatus struct {
 	Partition int32
-	State     string // "recovering" or "running"
+	State     string // "recovering" or "running"; "standby" if it is kept for another member
 	Next      int64  // committed next offset of the input
 	Remaining int64  // changelog offsets left to recover
 }
@@ -103,6 +103,17 @@ func (r *Runtime) Status() []PartitionStatus {
 		all = append(all, st)
 	}
 	return all
+}
+
+// Standby reports the partitions whose stores this process keeps for other
+// members. Remaining is what was left to read of what the changelog held when
+// keeping began; -1 if that is not known yet.
+func (r *Runtime) Standby() []PartitionStatus {
+	a := r.current.Load()
+	if a == nil || a.standby == nil {
+		return nil
+	}
+	return a.standby.status()
 }
 
 // RawCodec passes bytes through: records are decoded in callbacks, where their

@@ -37,6 +37,9 @@ var behaviour = []struct {
 	{"an open transaction that nobody may end is named", openTransactionIsNamed},
 	{"a writer of the input that hangs is fenced", hangingWriterIsFenced},
 	{"what retention trimmed is counted as lost", trimmedInputIsCounted},
+	{"the stores of a killed standby are prefixes", standbyIsAPrefix},
+	{"a standby takes over", standbyTakesOver},
+	{"a standby that is too old begins anew", oldStandbyBeginsAnew},
 	{"a follower sees whole epochs only", followerSeesWholeEpochs},
 	{"a follower starts from its disk", followerStartsFromDisk},
 }
@@ -244,6 +247,13 @@ func idlePartitionsAreCommitted(t *testing.T, brokers []string) {
 // inProcess runs the application in this process.
 func (r replica) inProcess(t *testing.T, tune func(*Config, func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph) (stop func()) {
 	t.Helper()
+	_, stop = r.run(t, tune)
+	return stop
+}
+
+// run is inProcess that also returns the runtime.
+func (r replica) run(t *testing.T, tune func(*Config, func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph) (rt *Runtime, stop func()) {
+	t.Helper()
 	cfg := r.config(slog.New(slog.NewTextHandler(t.Output(), nil)))
 	graph := r.Names.graph
 	if tune != nil {
@@ -262,7 +272,7 @@ func (r replica) inProcess(t *testing.T, tune func(*Config, func(*Attempt) *goka
 		})
 	}
 	t.Cleanup(stop)
-	return stop
+	return rt, stop
 }
 
 // A callback that panics half way ends the attempt; the record is processed

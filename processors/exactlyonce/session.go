@@ -94,6 +94,9 @@ func (h *handler) Setup(cs sarama.ConsumerGroupSession) error {
 	h.s = s
 	a.session.Store(s)
 	a.cfg.Observer.Rebalanced(a.cfg.Group) // Status speaks of the new session from here on
+	if a.standby != nil {
+		a.standby.yield(s.partitions())
+	}
 	if err := h.ConsumerGroupHandler.Setup(cs); err != nil {
 		return a.fail(at("recovery", err))
 	}
@@ -108,6 +111,9 @@ func (h *handler) Setup(cs sarama.ConsumerGroupSession) error {
 	}
 	s.running = true
 	a.working()
+	if a.standby != nil {
+		a.standby.resume(s.partitions())
+	}
 	s.loop.Go(s.commitLoop)
 	a.background.Go(s.watch)
 	if len(a.cfg.InputWriters) > 0 && len(s.owned()) > 0 {

@@ -41,7 +41,7 @@ func (r *recovering) Set(key string, value []byte) error {
 func (r *recovering) Delete(key string) error { return r.Set(key, nil) }
 
 func (r *recovering) SetOffset(offset int64) error {
-	err := r.follow(r.batch, offset)
+	err := r.put(r, r.batch, offset)
 	r.batch = r.batch[:0]
 	return err
 }

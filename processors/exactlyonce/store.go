@@ -55,7 +55,7 @@ type store struct {
 	flushing map[string][]byte // on their way to LevelDB
 	flushed  time.Time
 	failed   error // of a flush in the background
-	owner    any   // whose epochs may be committed; nil while the changelog is followed
+	writer   any   // whose rows are taken; nil for nobody's
 	flushes  sync.WaitGroup
 }
 
@@ -206,41 +206,31 @@ func (s *store) rows() (iter.Seq2[string, []byte], func() error) {
 	}, func() error { return failed }
 }
 
-// own makes committer the only one whose epochs are taken.
-func (s *store) own(committer any) {
+// own makes writer the only one whose rows are taken: a session that commits
+// epochs, or one who reads the changelog. Rows of two at a time could overtake
+// each other.
+func (s *store) own(writer any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.owner = committer
+	s.writer = writer
 }
 
-// disown ends the ownership of committer. An epoch of its that commits later
-// is refused.
-func (s *store) disown(committer any) {
+// disown ends the ownership of writer. Rows of its that come later are refused.
+func (s *store) disown(writer any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.owner == committer {
-		s.owner = nil
+	if s.writer == writer {
+		s.writer = nil
 	}
 }
 
-// commit takes the rows of a committed epoch and the changelog offset of the
-// last of them.
-func (s *store) commit(committer any, rows []Change, offset int64) error {
+// put takes committed rows, in the order of the changelog, and the offset there
+// of the last of them.
+func (s *store) put(writer any, rows []Change, offset int64) error {
 	s.mu.Lock()
-	if s.owner != committer {
+	if s.writer != writer {
 		s.mu.Unlock()
-		return fmt.Errorf("local store %s: a commit finished after the partition was given up", s.dir)
-	}
-	s.putLocked(rows, offset)
-	return s.unlockAndFlush()
-}
-
-// follow takes rows read from the changelog up to offset.
-func (s *store) follow(rows []Change, offset int64) error {
-	s.mu.Lock()
-	if s.owner != nil {
-		s.mu.Unlock()
-		return fmt.Errorf("local store %s: the changelog is read while its partition is owned", s.dir)
+		return fmt.Errorf("local store %s: rows came after the partition was given up", s.dir)
 	}
 	s.putLocked(rows, offset)
 	return s.unlockAndFlush()

@@ -38,8 +38,8 @@ func TestStoreKeepsRowsAndTheOffsetTheyReach(t *testing.T) {
 	s := newTestStore(t)
 	require.NoError(t, s.open("id", always))
 	require.Equal(t, int64(-1), s.offset())
-	require.NoError(t, s.follow([]Change{{"a", []byte("1")}, {"b", []byte("2")}, {"__offset", []byte("3")}}, 0))
-	require.NoError(t, s.follow([]Change{{"a", nil}}, 4))
+	require.NoError(t, s.put(nil, []Change{{"a", []byte("1")}, {"b", []byte("2")}, {"__offset", []byte("3")}}, 0))
+	require.NoError(t, s.put(nil, []Change{{"a", nil}}, 4))
 	require.NoError(t, s.close())
 
 	require.NoError(t, s.open("id", always))
@@ -55,9 +55,9 @@ func TestStoreKeepsRowsAndTheOffsetTheyReach(t *testing.T) {
 func TestStoreReadsPendingRowsFirst(t *testing.T) {
 	s := newTestStore(t)
 	require.NoError(t, s.open("id", always))
-	require.NoError(t, s.follow([]Change{{"a", []byte("1")}, {"b", []byte("1")}}, 1))
+	require.NoError(t, s.put(nil, []Change{{"a", []byte("1")}, {"b", []byte("1")}}, 1))
 	require.NoError(t, s.flush())
-	require.NoError(t, s.follow([]Change{{"a", []byte("2")}}, 2))
+	require.NoError(t, s.put(nil, []Change{{"a", []byte("2")}}, 2))
 	for k, want := range map[string]string{"a": "2", "b": "1"} {
 		v, err := s.get(k)
 		require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestStoreIsWipedWhenItCannotBeUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newTestStore(t)
 			require.NoError(t, s.open("id", always))
-			require.NoError(t, s.follow([]Change{{"a", []byte("1")}}, 7))
+			require.NoError(t, s.put(nil, []Change{{"a", []byte("1")}}, 7))
 			require.NoError(t, s.close())
 			if tt.damage != nil {
 				tt.damage(t, s.dir)
@@ -105,7 +105,7 @@ func TestStoreIsWipedWhenItCannotBeUsed(t *testing.T) {
 			require.NoError(t, s.open(tt.topicID, tt.usable))
 			require.Equal(t, int64(-1), s.offset())
 			require.Empty(t, contents(t, s))
-			require.NoError(t, s.follow([]Change{{"a", []byte("2")}}, 1), "it works again")
+			require.NoError(t, s.put(nil, []Change{{"a", []byte("2")}}, 1), "it works again")
 		})
 	}
 }
@@ -114,7 +114,7 @@ func TestStoreIsWipedWhenItCannotBeUsed(t *testing.T) {
 func TestStoreIsKeptWhenNobodyKnows(t *testing.T) {
 	s := newTestStore(t)
 	require.NoError(t, s.open("id", always))
-	require.NoError(t, s.follow([]Change{{"a", []byte("1")}}, 7))
+	require.NoError(t, s.put(nil, []Change{{"a", []byte("1")}}, 7))
 	require.NoError(t, s.close())
 	down := errors.New("broker down")
 	require.ErrorIs(t, s.open("id", func(storeMeta) error { return down }), down)
@@ -126,7 +126,7 @@ func TestStoreIsKeptWhenNobodyKnows(t *testing.T) {
 func TestStoreWithBrokenMetadataStartsEmpty(t *testing.T) {
 	s := newTestStore(t)
 	require.NoError(t, s.open("id", always))
-	require.NoError(t, s.follow([]Change{{"a", []byte("1")}}, 7))
+	require.NoError(t, s.put(nil, []Change{{"a", []byte("1")}}, 7))
 	require.NoError(t, s.flush())
 	require.NoError(t, s.db.Put([]byte(metaKey), []byte("nonsense"), nil))
 	require.NoError(t, s.db.Close())
@@ -143,14 +143,14 @@ func TestStoreRefusesALateCommit(t *testing.T) {
 	require.NoError(t, s.open("id", always))
 	session, next := &session{}, &session{stop: make(chan struct{})}
 	s.own(session)
-	require.NoError(t, s.commit(session, []Change{{"a", []byte("1")}}, 1))
-	require.ErrorContains(t, s.follow([]Change{{"a", []byte("x")}}, 2), "owned")
+	require.NoError(t, s.put(session, []Change{{"a", []byte("1")}}, 1))
+	require.ErrorContains(t, s.put(nil, []Change{{"a", []byte("x")}}, 2), "given up")
 	s.disown(session)
-	require.ErrorContains(t, s.commit(session, []Change{{"a", []byte("2")}}, 2), "given up")
+	require.ErrorContains(t, s.put(session, []Change{{"a", []byte("2")}}, 2), "given up")
 	s.own(next)
-	require.ErrorContains(t, s.commit(session, []Change{{"a", []byte("2")}}, 2), "given up")
+	require.ErrorContains(t, s.put(session, []Change{{"a", []byte("2")}}, 2), "given up")
 	s.disown(session) // no longer its to give up
-	require.NoError(t, s.commit(next, []Change{{"b", []byte("1")}}, 3))
+	require.NoError(t, s.put(next, []Change{{"b", []byte("1")}}, 3))
 	require.Equal(t, map[string]string{"a": "1", "b": "1"}, contents(t, s))
 	require.Equal(t, int64(3), s.offset())
 }
@@ -159,7 +159,7 @@ func TestStoreRefusesALateCommit(t *testing.T) {
 func TestStoreReportsAFailedFlush(t *testing.T) {
 	s := newTestStore(t)
 	require.NoError(t, s.open("id", always))
-	require.NoError(t, s.follow([]Change{{"a", []byte("1")}}, 1))
+	require.NoError(t, s.put(nil, []Change{{"a", []byte("1")}}, 1))
 	require.NoError(t, s.db.Close()) // every write fails from now on
 	require.Error(t, s.flush())
 	v, err := s.get("a")

@@ -115,3 +115,45 @@ func visibleEndOfCompactedTail(t *testing.T, brokers []string) {
 		return visible == 0
 	}, func() string { return fmt.Sprint("still visible: ", visible) })
 }
+
+// compactionPassesAStandby lets the broker remove rows that a standby has not
+// read yet, and some that it has: what is left takes it to the same table.
+func compactionPassesAStandby(t *testing.T, brokers []string) {
+	w := newWorld(t, brokers)
+	for name, value := range map[string]string{"segment.ms": "500", "min.cleanable.dirty.ratio": "0.001", "max.compaction.lag.ms": "1000"} {
+		w.alter(t, w.table(), name, value)
+	}
+	a, b := w.replica(t, "a"), w.replica(t, "b")
+	b.Standby = true
+	pa := a.start(t)
+	w.produce(t, 5000)
+	w.waitConsumed(t)
+	rt, stop := b.run(t, nil)
+	w.waitWarm(t, rt)
+	behind := map[int32]int64{} // where the standby stands
+	for _, k := range rt.Standby() {
+		behind[k.Partition] = rt.stores.get(w.table(), k.Partition).offset()
+	}
+	stop()
+	state := ""
+	wait(t, 120*time.Second, func() bool {
+		w.produce(t, 500) // keeps the segments rolling
+		for p, at := range behind {
+			records := w.visible(t, w.table())[p]
+			state = fmt.Sprintf("partition %d begins at %d and stood at %d", p, records[0].Offset, at)
+			if records[0].Offset <= at+100 {
+				return false
+			}
+		}
+		return true
+	}, func() string { return state })
+	rt, stop = b.run(t, nil)
+	w.waitConsumed(t)
+	w.waitWarm(t, rt)
+	pa.kill()
+	w.expel(t, "a")
+	w.produce(t, 500)
+	w.waitConsumed(t)
+	stop()
+	w.requireExact(t, b.Dir)
+}

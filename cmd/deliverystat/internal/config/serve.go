@@ -25,6 +25,7 @@ type Serve struct {
 	Sourcing
 
 	Roles            []string      `help:"What this process does: processors, api." default:"processors,api" oneof:"processors,api"`
+	Standby          bool          `help:"Keep a local copy of the partitions of others too, so that a takeover reads the last rows only. Costs the disk of the whole table, and the CPU to follow it."`
 	SessionTimeout   time.Duration `help:"A replica that is silent for so long loses its partitions." default:"30s"`
 	CommitInterval   time.Duration `help:"How often results are committed." default:"50ms"`
 	StaleAfter       time.Duration `help:"Answers older than this say stale: true." default:"30s"`

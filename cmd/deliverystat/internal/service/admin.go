@@ -91,10 +91,10 @@ func (s *Service) worked() bool {
 type partition struct {
 	Group     string `json:"group"`
 	Partition int32  `json:"partition"`
-	Owner     string `json:"owner"`
+	Owner     string `json:"owner,omitempty"` // "" if kept for another, whom nobody here knows
 	State     string `json:"state"`
 	Position  int64  `json:"position"`            // next input offset
-	Remaining int64  `json:"remaining,omitempty"` // changelog offsets left to recover
+	Remaining int64  `json:"remaining,omitempty"` // changelog offsets left to recover; -1 if not known yet
 }
 
 // viewed is what the views of this replica reflect of one input partition.
@@ -104,13 +104,16 @@ type viewed struct {
 	Lag       int64 `json:"lag_records"` // -1 if not known yet
 }
 
-// partitions describes the partitions that this replica owns, and what its
-// views reflect of all.
+// partitions describes the partitions that this replica owns or keeps for
+// others, and what its views reflect of all.
 func (s *Service) partitions() any {
 	owned := []partition{}
 	for group, runtime := range s.allGroups() {
 		for _, p := range runtime.Status() {
 			owned = append(owned, partition{group, p.Partition, s.o.Name(), p.State, p.Next, p.Remaining})
+		}
+		for _, p := range runtime.Standby() {
+			owned = append(owned, partition{group, p.Partition, "", p.State, p.Next, p.Remaining})
 		}
 	}
 	slices.SortFunc(owned, func(a, b partition) int {

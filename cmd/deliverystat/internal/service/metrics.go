@@ -36,6 +36,8 @@ func (s *Service) metrics() {
 	}, []string{"hash"}).WithLabelValues(fmt.Sprintf("%016x", s.settings.Hash())).Set(1)
 	s.registry.MustRegister(&recovery{s: s, remaining: prometheus.NewDesc("deliverystat_recovery_remaining_records",
 		"Changelog offsets left to read before this replica's partition works; 0 once it does. The group of a view is its table topic.",
+		[]string{"group", "partition"}, nil), standby: prometheus.NewDesc("deliverystat_standby_remaining_records",
+		"Changelog offsets left to read before this replica can take a partition over at once, of those there were when it began; 0 once it can. Absent without --standby.",
 		[]string{"group", "partition"}, nil)})
 	if !s.o.Has(config.RoleProcessors) {
 		return
@@ -144,21 +146,30 @@ func (o *observer) hasJoined(group string) bool {
 
 // recovery shows how far the partitions and the views of this replica are.
 type recovery struct {
-	s         *Service
-	remaining *prometheus.Desc
+	s                  *Service
+	remaining, standby *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
-func (r *recovery) Describe(ch chan<- *prometheus.Desc) { ch <- r.remaining }
+func (r *recovery) Describe(ch chan<- *prometheus.Desc) {
+	ch <- r.remaining
+	ch <- r.standby
+}
 
 // Collect implements prometheus.Collector.
 func (r *recovery) Collect(ch chan<- prometheus.Metric) {
-	show := func(n int64, group string, partition int) {
-		ch <- prometheus.MustNewConstMetric(r.remaining, prometheus.GaugeValue, float64(n), group, strconv.Itoa(partition))
+	gauge := func(desc *prometheus.Desc, n int64, group string, partition int) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), group, strconv.Itoa(partition))
 	}
+	show := func(n int64, group string, partition int) { gauge(r.remaining, n, group, partition) }
 	for group, runtime := range r.s.groups() {
 		for _, p := range runtime.Status() {
 			show(p.Remaining, group, int(p.Partition))
+		}
+		for _, p := range runtime.Standby() {
+			if p.Remaining >= 0 { // else it is not known yet
+				gauge(r.standby, p.Remaining, group, int(p.Partition))
+			}
 		}
 	}
 	if r.s.views == nil {

@@ -141,7 +141,7 @@ func (s *Service) Ready() bool {
 func (s *Service) prepareProcessors(partitions int32) error {
 	base := exactlyonce.Config{
 		Client: s.o.Client, Instance: s.o.Name(), StateDir: filepath.Join(s.o.StateDir, "processors"),
-		SessionTimeout: s.o.SessionTimeout, CommitInterval: s.o.CommitInterval,
+		Standby: s.o.Standby, SessionTimeout: s.o.SessionTimeout, CommitInterval: s.o.CommitInterval,
 		Observer: s.observer, Logger: s.log,
 	}
 	deliveries, err := processors.NewLatestDelivery(processors.LatestDeliveryConfig{
