@@ -14,6 +14,7 @@ import (
 
 	"github.com/IBM/sarama"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"deliverystat/codecs"
 	"deliverystat/processors/exactlyonce"
@@ -479,4 +480,28 @@ func TestRolesCanBeSplit(t *testing.T) {
 	require.NotContains(t, metrics, "deliverystat_events_total")
 	require.Equal(t, 0, stopWork().code)
 	require.Equal(t, 0, stopAnswers().code)
+}
+
+// A replica whose broker has gone ends in good order all the same, whatever its
+// clients are looking for.
+func TestServeStopsWithoutABroker(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	require.NoError(t, err)
+	defer cluster.Close()
+	broker := "--kafka-brokers=" + cluster.ListenAddrs()[0]
+	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=4", "--replication-factor=1").code)
+	httpAddress, admin := freeAddress(t), freeAddress(t)
+	_, stop := background(t, "serve", broker, "--allow-unsafe", "--instance-id=one", "--session-timeout=6s", "--sources=orders", "--standby",
+		"--state-dir="+t.TempDir(), "--http-address="+httpAddress, "--admin-address="+admin)
+	awaitReady(t, admin)
+	cluster.Close()
+	eventually(t, "the attempts of both processors have ended", func() (string, bool) {
+		_, body := get(t, "http://"+admin+"/readyz")
+		return body, strings.Contains(body, "group latest-delivery: ") && strings.Contains(body, "group count-per-status: ")
+	})
+
+	stopped := stop()
+
+	require.Equal(t, 0, stopped.code, "each part has stopped within its bound: %s", stopped.stderr)
 }

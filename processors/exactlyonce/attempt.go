@@ -37,8 +37,10 @@ type Attempt struct {
 
 // run lives one attempt until ctx ends or something fails.
 func (r *Runtime) attempt(parent context.Context) (err error) {
-	a := &Attempt{cfg: &r.cfg, stores: r.stores, callbacks: map[string]callback{}, working: func() { r.fault.Store(nil) }}
+	cfg := r.cfg
+	a := &Attempt{cfg: &cfg, stores: r.stores, callbacks: map[string]callback{}, working: func() { r.fault.Store(nil) }}
 	a.ctx, a.cancel = context.WithCancel(parent)
+	cfg.Client = cfg.Client.until(a.ctx)
 	defer func() {
 		a.background.Wait()
 		if a.standby != nil {
@@ -47,17 +49,17 @@ func (r *Runtime) attempt(parent context.Context) (err error) {
 	}()
 	defer a.cancel()
 	defer r.stores.disown() // whatever way the attempt ends, it commits no more
-	if a.cluster, err = newCluster(r.cfg.Client); err != nil {
+	if a.cluster, err = newCluster(cfg.Client); err != nil {
 		return at("broker", err)
 	}
 	defer func() { _ = a.cluster.Close() }() // nothing is lost with it
 	// The producer comes first: its InitProducerID completes or aborts what the
 	// last attempt, or the killed process of the same name, left open, before
 	// any offset or row is read.
-	if a.producer, err = newProducer(&r.cfg); err != nil {
+	if a.producer, err = newProducer(&cfg); err != nil {
 		return at("broker", err)
 	}
-	if r.cfg.Standby && !r.cfg.Stateless {
+	if cfg.Standby && !cfg.Stateless {
 		if a.standby, err = newStandby(a); err != nil {
 			a.producer.discard(nil)
 			return at("broker", err)

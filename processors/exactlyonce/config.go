@@ -1,6 +1,7 @@
 package exactlyonce
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,6 +47,27 @@ func (c ClientConfig) Sarama() *sarama.Config {
 		c.Tune(s)
 	}
 	return s
+}
+
+// until returns a configuration whose clients make haste once ctx has ended:
+// sarama knows no contexts, and would look for a broker that is gone for longer
+// than a process has to stop. What is under way can still be finished.
+func (c ClientConfig) until(ctx context.Context) ClientConfig {
+	tune := c.Tune
+	c.Tune = func(s *sarama.Config) {
+		if tune != nil {
+			tune(s)
+		}
+		patient := s.Metadata.Retry.BackoffFunc
+		s.Metadata.Retry.BackoffFunc = func(retries, maxRetries int) time.Duration {
+			d := patient(retries, maxRetries)
+			if ctx.Err() != nil {
+				d = min(d, 20*time.Millisecond)
+			}
+			return d
+		}
+	}
+	return c
 }
 
 // Observer is told what happens, for metrics. Its methods must not block.

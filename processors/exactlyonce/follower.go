@@ -86,7 +86,8 @@ func (f *Follower) Run(ctx context.Context) error {
 func (f *Follower) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c, err := newCluster(f.cfg.Client)
+	client := f.cfg.Client.until(ctx)
+	c, err := newCluster(client)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (f *Follower) follow(ctx context.Context) error {
 			}}, nil
 		}),
 		goka.WithViewConsumerSaramaBuilder(func(brokers []string, _ string) (sarama.Consumer, error) {
-			s := f.cfg.Client.Sarama()
+			s := client.Sarama()
 			s.Consumer.MaxWaitTime = 100 * time.Millisecond
 			s.Consumer.Retry.Backoff = 200 * time.Millisecond
 			consumer, err = sarama.NewConsumer(brokers, s)
