@@ -26,6 +26,7 @@ type topicsOptions struct {
 	config.Format
 	config.Window
 	config.Safety
+	config.Sourcing
 
 	Partitions        int32 `help:"Partitions of a new input." default:"8"`
 	ReplicationFactor int16 `help:"Replicas of each new topic." default:"3"`
@@ -37,6 +38,7 @@ func (o *topicsOptions) Check(problems *config.Problems) {
 	o.Naming.Check(problems)
 	o.Format.Check(problems)
 	o.Window.Check(problems)
+	o.CheckSources(o.Topics(), problems)
 	if o.Partitions < 1 || o.Partitions > 10_000 {
 		problems.Add("partitions", "want 1 to 10000, got %d", o.Partitions)
 	}
@@ -45,23 +47,34 @@ func (o *topicsOptions) Check(problems *config.Problems) {
 	}
 }
 
+// looked is what there is.
+type looked struct {
+	*kafka.Cluster
+
+	specs    []topics.Spec
+	existing map[string]topics.Topic
+	missing  []string // sources
+}
+
 // look connects and describes the topics that exist.
-func (o *topicsOptions) look(ctx context.Context) (*kafka.Cluster, []topics.Spec, map[string]topics.Topic, error) {
+func (o *topicsOptions) look(ctx context.Context) (*looked, error) {
 	client, err := o.Client("deliverystat-topics", o.Hasher())
 	if err != nil {
-		return nil, nil, nil, exit.With(exit.Usage, err)
+		return nil, exit.With(exit.Usage, err)
 	}
 	cluster, err := kafka.Connect(ctx, client)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	specs := topics.Specs(o.Topics(), o.window(), o.ReplicationFactor)
-	existing, err := topics.Describe(cluster.Admin, specs)
+	l := &looked{Cluster: cluster, specs: topics.WithSources(topics.Specs(o.Topics(), o.window(), o.ReplicationFactor), o.Names())}
+	if l.existing, err = topics.Describe(cluster.Admin, l.specs); err == nil {
+		l.missing, err = topics.Missing(cluster.Admin, o.Names())
+	}
 	if err != nil {
 		cluster.Close()
-		return nil, nil, nil, err
+		return nil, err
 	}
-	return cluster, specs, existing, nil
+	return l, nil
 }
 
 func (o *topicsOptions) window() topics.Window {
@@ -75,12 +88,12 @@ const appearTimeout = 30 * time.Second
 type topicsCreateCommand struct{ topicsOptions }
 
 func (c *topicsCreateCommand) run(ctx context.Context, p *process) error {
-	cluster, specs, existing, err := c.look(ctx)
+	l, err := c.look(ctx)
 	if err != nil {
 		return err
 	}
-	defer cluster.Close()
-	created, err := topics.Create(cluster.Admin, specs, existing, c.Partitions, c.ReplicationFactor)
+	defer l.Close()
+	created, err := topics.Create(l.Admin, l.specs, l.existing, c.Partitions, c.ReplicationFactor)
 	for _, name := range created {
 		_, _ = fmt.Fprintf(p.stdout, "created %s\n", name) // the topic is what was asked for
 	}
@@ -89,11 +102,14 @@ func (c *topicsCreateCommand) run(ctx context.Context, p *process) error {
 	}
 	appear, cancel := context.WithTimeout(ctx, appearTimeout)
 	defer cancel()
-	if err := topics.Appear(appear, cluster.Admin, specs); err != nil {
+	if err := topics.Appear(appear, l.Admin, l.specs); err != nil {
 		return exit.With(exit.Unreachable, err)
 	}
+	for _, name := range l.missing {
+		_, _ = fmt.Fprintf(p.stdout, "warning: source %s does not exist: who writes it makes it\n", name) // as above
+	}
 	var wrong []string
-	for _, f := range topics.Inspect(specs, existing, c.window()) {
+	for _, f := range topics.Inspect(l.specs, l.existing, c.window()) {
 		switch {
 		case f.Missing: // created above
 		case f.Weight == topics.Broken:
@@ -112,13 +128,17 @@ func (c *topicsCreateCommand) run(ctx context.Context, p *process) error {
 type topicsCheckCommand struct{ topicsOptions }
 
 func (c *topicsCheckCommand) run(ctx context.Context, p *process) error {
-	cluster, specs, existing, err := c.look(ctx)
+	l, err := c.look(ctx)
 	if err != nil {
 		return err
 	}
-	defer cluster.Close()
+	defer l.Close()
+	findings := topics.Inspect(l.specs, l.existing, c.window())
+	for _, name := range l.missing {
+		findings = append(findings, topics.Finding{Topic: name, Weight: topics.Broken, Text: "source " + name + " does not exist"})
+	}
 	faults, missing := 0, false
-	for _, f := range topics.Inspect(specs, existing, c.window()) {
+	for _, f := range findings {
 		accepted := f.Weight == topics.Warning || f.Weight == topics.Unsafe && c.AllowUnsafe
 		label := map[topics.Weight]string{topics.Warning: "warning", topics.Unsafe: "unsafe", topics.Broken: "wrong"}[f.Weight]
 		if !accepted {
@@ -131,7 +151,8 @@ func (c *topicsCheckCommand) run(ctx context.Context, p *process) error {
 	}
 	switch {
 	case faults == 0:
-		return nil
+		_, err := fmt.Fprintf(p.stdout, "%d topics are as they must be\n", len(l.existing)+len(c.Names()))
+		return err
 	case missing:
 		return fmt.Errorf("topics are not as they must be: %d faults; missing ones are made by: %s",
 			faults, topics.CreateCommand(c.KafkaBrokers, c.TopicPrefix, c.EventsTopic))

@@ -37,10 +37,46 @@ func TestTopicsAreCreatedOnce(t *testing.T) {
 
 	check := invoke(t, "topics", "check", broker, "--topic-prefix=a-", "--allow-unsafe")
 	require.Equal(t, 0, check.code, check.stdout)
+	require.True(t, strings.HasSuffix(check.stdout, "\n7 topics are as they must be\n"), check.stdout)
 	strict := invoke(t, "topics", "check", broker, "--topic-prefix=a-")
 	require.Equal(t, 1, strict.code)
 	require.Contains(t, strict.stdout, "unsafe: topic a-delivery-events has replication factor 1: the loss of one broker loses its records\n")
 	require.Len(t, strict.lines(), 1)
+	require.NotContains(t, strict.stdout, "as they must be")
+}
+
+// Serve goes on without a source that does not exist, but a check is asked whether
+// all is there. With sources we write to the input, so batches must fit there too.
+func TestAMissingSourceIsAFaultOfTheCheck(t *testing.T) {
+	address := startBroker(t)
+	broker := "--kafka-brokers=" + address
+	makeTopic(t, address, "delivery-events", 2, map[string]string{"max.message.bytes": "1000"})
+	makeTopic(t, address, "orders", 2, nil)
+
+	created := invoke(t, "topics", "create", broker, "--replication-factor=1", "--sources=orders,parcels=easypost")
+	checked := invoke(t, "topics", "check", broker, "--allow-unsafe", "--sources=orders,parcels=easypost")
+	without := invoke(t, "topics", "check", broker, "--allow-unsafe")
+
+	require.Equal(t, 2, created.code)
+	require.Contains(t, created.stdout, "warning: source parcels does not exist: who writes it makes it\n")
+	require.NotContains(t, created.stdout, "orders")
+	require.Equal(t, []string{"deliverystat: existing topics are wrong: topic delivery-events has max.message.bytes=1000, want at least 1048588"}, created.lines())
+	require.Equal(t, 1, checked.code)
+	require.Contains(t, checked.stdout, "wrong: source parcels does not exist\n")
+	require.Contains(t, checked.stdout, "wrong: topic delivery-events has max.message.bytes=1000, want at least 1048588\n")
+	require.Equal(t, []string{"deliverystat: topics are not as they must be: 2 faults"}, checked.lines())
+	require.Equal(t, 0, without.code, without.stdout)
+	require.Contains(t, without.stdout, "7 topics are as they must be\n")
+
+	makeTopic(t, address, "parcels", 2, nil)
+	makeTopic(t, address, "big", 2, nil)
+	again := invoke(t, "topics", "check", broker, "--allow-unsafe", "--events-topic=big", "--sources=orders,parcels=easypost")
+	require.Equal(t, 0, again.code, again.stdout)
+	require.Contains(t, again.stdout, "\n9 topics are as they must be\n")
+
+	itself := invoke(t, "topics", "check", broker, "--sources=status-tallies")
+	require.Equal(t, 2, itself.code)
+	require.Contains(t, itself.stderr, "--sources: status-tallies is written by this deployment")
 }
 
 func TestTablesTakeThePartitionsOfAnInputThatExists(t *testing.T) {

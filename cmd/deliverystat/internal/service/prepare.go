@@ -47,7 +47,7 @@ func (s *Service) look(ctx context.Context) (partitions int32, err error) {
 		return 0, err
 	}
 	window := topics.Window{Lateness: s.settings.Lateness, AbandonAfter: s.settings.AbandonAfter}
-	specs := topics.Specs(s.topics, window, 3)
+	specs := topics.WithSources(topics.Specs(s.topics, window, 3), s.o.Names())
 	if !s.o.Has(config.RoleProcessors) {
 		specs = topics.ReadOnly(specs)
 	}

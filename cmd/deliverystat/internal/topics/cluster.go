@@ -58,25 +58,37 @@ func Describe(admin Admin, specs []Spec) (map[string]Topic, error) {
 	return existing, nil
 }
 
-// Require returns an error that names the topics that do not exist.
-func Require(admin Admin, names ...string) error {
+// Missing returns those of the topics that do not exist.
+func Missing(admin Admin, names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
 	described, err := admin.DescribeTopics(names)
 	if err != nil {
-		return fmt.Errorf("describing topics: %w", err)
+		return nil, fmt.Errorf("describing topics: %w", err)
 	}
 	var missing []string
 	for _, d := range described {
 		switch {
 		case errors.Is(d.Err, sarama.ErrUnknownTopicOrPartition):
-			missing = append(missing, "topic "+d.Name+" does not exist")
+			missing = append(missing, d.Name)
 		case !errors.Is(d.Err, sarama.ErrNoError):
-			return fmt.Errorf("describing topic %s: %w", d.Name, d.Err)
+			return nil, fmt.Errorf("describing topic %s: %w", d.Name, d.Err)
 		}
 	}
-	if len(missing) > 0 {
-		return exit.With(exit.Usage, errors.New(strings.Join(missing, "; ")))
+	return missing, nil
+}
+
+// Require returns an error that names the topics that do not exist.
+func Require(admin Admin, names ...string) error {
+	missing, err := Missing(admin, names)
+	if err != nil || len(missing) == 0 {
+		return err
 	}
-	return nil
+	for i, name := range missing {
+		missing[i] = "topic " + name + " does not exist"
+	}
+	return exit.With(exit.Usage, errors.New(strings.Join(missing, "; ")))
 }
 
 // Create makes those of the topics that do not exist, the first with the given

@@ -108,8 +108,12 @@ func (i *inspection) replication() {
 	}
 	if insync, ok := i.number(minInsync); ok && factor >= 2 {
 		switch {
-		case insync < 2 && factor >= 3:
-			i.add(Unsafe, "has %s=%d with replication factor %d: a record on one broker counts as written", minInsync, insync, factor)
+		case insync < 2:
+			weight := Unsafe
+			if factor == 2 { // the alternative is below
+				weight = Warning
+			}
+			i.add(weight, "has %s=%d with replication factor %d: a record on one broker counts as written", minInsync, insync, factor)
 		case insync >= int64(factor):
 			i.add(Warning, "has %s=%d with replication factor %d: writes stop when one broker does", minInsync, insync, factor)
 		}
@@ -122,7 +126,7 @@ func (i *inspection) replication() {
 // size checks that a topic takes what we write to it. A transaction with a batch
 // that is too large would fail again and again.
 func (i *inspection) size() {
-	if got, ok := i.number(maxMessageBytes); ok && i.spec.Kind != Input && got < leastMessageBytes {
+	if got, ok := i.number(maxMessageBytes); ok && i.spec.Written && got < leastMessageBytes {
 		i.add(Broken, "has %s=%d, want at least %d", maxMessageBytes, got, leastMessageBytes)
 	}
 }
@@ -169,13 +173,4 @@ func count(n int64, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// Worst returns the greatest weight among findings; ok is false if there is
-// none.
-func Worst(findings []Finding) (worst Weight, ok bool) {
-	for _, f := range findings {
-		worst, ok = max(worst, f.Weight), true
-	}
-	return worst, ok
 }

@@ -59,6 +59,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		{letters, func(topic *topics.Topic) { topic.ReplicationFactor = 1 }, topics.Unsafe, "has replication factor 1: the loss of one broker loses its records"},
 		{table, set("min.insync.replicas", "1"), topics.Unsafe, "has min.insync.replicas=1 with replication factor 3: a record on one broker counts as written"},
 		{table, set("min.insync.replicas", "3"), topics.Warning, "has min.insync.replicas=3 with replication factor 3: writes stop when one broker does"},
+		{table, func(topic *topics.Topic) { topic.ReplicationFactor, topic.Settings["min.insync.replicas"] = 2, "1" }, topics.Warning, "has min.insync.replicas=1 with replication factor 2: a record on one broker counts as written"},
 		{table, set("unclean.leader.election.enable", "true"), topics.Unsafe, "has unclean.leader.election.enable=true: an election may lose written records"},
 		{events, set("message.timestamp.after.max.ms", "9223372036854775807"), topics.Unsafe, "does not bound record timestamps: want message.timestamp.type=LogAppendTime, or message.timestamp.after.max.ms of at most 3600000"},
 		{events, set("retention.ms", "604800000"), topics.Warning, "has retention.ms=604800000, less than --abandon-after + --allowed-lateness (691200000): tables can not be rebuilt from it exactly"},
@@ -114,6 +115,17 @@ func TestTheInputIsKeptLongEnough(t *testing.T) {
 		specs := topics.Specs(processors.NewTopics("", ""), window, 3)
 		require.Equal(t, want, specs[0].Settings["retention.ms"])
 	}
+}
+
+// Who republishes sources writes to the input.
+func TestABatchForTheInputMustFitIfThereAreSources(t *testing.T) {
+	specs, existing := asCreated()
+	existing["delivery-events"].Settings["max.message.bytes"] = "1000"
+
+	require.Empty(t, topics.Inspect(topics.WithSources(specs, nil), existing, window))
+	require.Equal(t, []topics.Finding{{
+		Topic: "delivery-events", Weight: topics.Broken, Text: "topic delivery-events has max.message.bytes=1000, want at least 1048588",
+	}}, topics.Inspect(topics.WithSources(specs, []string{"orders"}), existing, window))
 }
 
 // A replica that only answers reads the input and the tables.

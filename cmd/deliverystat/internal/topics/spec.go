@@ -51,6 +51,8 @@ type Spec struct {
 	// Needed is false for a topic that only features to come will use: it is
 	// created, but its absence is no fault.
 	Needed bool
+	// Written says that the deployment writes to it.
+	Written bool
 	// Settings are the topic settings that Create gives.
 	Settings map[string]string
 }
@@ -99,17 +101,25 @@ func Specs(names processors.Topics, window Window, replicationFactor int16) []Sp
 	}
 	input[timestampAfter] = ms(mostTimestampAhead)
 	return []Spec{
-		{names.Events, Input, 0, true, input},
-		{names.DeliveryTable, Table, 0, true, table()},
-		{names.Tallies, Stream, 1, true, stream(24 * time.Hour)},
-		{names.CountsTable, Table, 1, true, table()},
-		{names.DeadLetters, Stream, 0, true, stream(30 * 24 * time.Hour)},
-		{names.Summaries, Stream, 0, true, stream(7 * 24 * time.Hour)},
-		{names.Control, Stream, 1, false, stream(24 * time.Hour)},
+		{names.Events, Input, 0, true, false, input},
+		{names.DeliveryTable, Table, 0, true, true, table()},
+		{names.Tallies, Stream, 1, true, true, stream(24 * time.Hour)},
+		{names.CountsTable, Table, 1, true, true, table()},
+		{names.DeadLetters, Stream, 0, true, true, stream(30 * 24 * time.Hour)},
+		{names.Summaries, Stream, 0, true, true, stream(7 * 24 * time.Hour)},
+		{names.Control, Stream, 1, false, true, stream(24 * time.Hour)},
 	}
 }
 
 func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// WithSources returns the topics of a deployment that republishes sources, if
+// there are any: it writes to its input too.
+func WithSources(specs []Spec, sources []string) []Spec {
+	specs = slices.Clone(specs)
+	specs[0].Written = len(sources) > 0
+	return specs
+}
 
 // ReadOnly returns those of the topics that a replica needs that only answers.
 func ReadOnly(specs []Spec) []Spec {
