@@ -14,12 +14,12 @@ import (
 
 // One of three replicas is killed in the midst of the load and will not come
 // back. Its session would last longer than this test waits for anything; leave
-// ends it, and its partitions move at once. It comes back all the same, and is
-// one of three again.
+// ends it, and its partitions move at once, to replicas that have kept copies of
+// them. It comes back all the same, and is one of three again.
 func TestPartitionsOfALeaverMoveAtOnce(t *testing.T) {
 	d := install(t)
-	session := "--session-timeout=" + (2 * patience).String()
-	one, two, three := d.serve("one", session), d.serve("two", session), d.serve("three", session)
+	flags := []string{"--session-timeout=" + (2 * patience).String(), "--standby"}
+	one, two, three := d.serve("one", flags...), d.serve("two", flags...), d.serve("three", flags...)
 	waitReady(t, one, two, three)
 	d.waitShared(one, two, three)
 	simulation := d.simulate("--events=75000", "--deliveries=10000", "--rate=3000", "--seed=19", "--duplicates=0.1", "--out-of-order=0.1")

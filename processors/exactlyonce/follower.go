@@ -37,6 +37,9 @@ type FollowerConfig struct {
 	Applied func(partition int32, batch []Change)
 }
 
+// followerWait is how long a broker may keep a fetch of a follower waiting.
+const followerWait = 100 * time.Millisecond
+
 // Follower is a copy of a table on this process that follows the committed
 // records of the changelog.
 //
@@ -84,8 +87,8 @@ func (f *Follower) Run(ctx context.Context) error {
 
 // follow runs one goka.View.
 func (f *Follower) follow(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	client := f.cfg.Client.until(ctx)
 	c, err := newCluster(client)
 	if err != nil {
@@ -113,12 +116,16 @@ func (f *Follower) follow(ctx context.Context) error {
 		}),
 		goka.WithViewTopicManagerBuilder(func([]string) (goka.TopicManager, error) {
 			return &topicManager{cluster: c, ctx: ctx, end: func(topic string, partition int32, oldest, hwm int64) (int64, error) {
-				return f.partitions[partition].aim(ctx, c, topic, oldest, hwm)
+				end, err := f.partitions[partition].aim(ctx, c, topic, oldest, hwm)
+				if isUnusable(err) {
+					cancel(err) // goka would only try again
+				}
+				return end, err
 			}}, nil
 		}),
 		goka.WithViewConsumerSaramaBuilder(func(brokers []string, _ string) (sarama.Consumer, error) {
 			s := client.Sarama()
-			s.Consumer.MaxWaitTime = 100 * time.Millisecond
+			s.Consumer.MaxWaitTime = followerWait
 			s.Consumer.Retry.Backoff = 200 * time.Millisecond
 			consumer, err = sarama.NewConsumer(brokers, s)
 			return consumer, err
@@ -127,7 +134,11 @@ func (f *Follower) follow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("setting up the view of %s: %w", f.cfg.Table, err)
 	}
-	return view.Run(ctx)
+	err = view.Run(ctx)
+	if cause := context.Cause(ctx); isUnusable(cause) {
+		return cause
+	}
+	return err
 }
 
 // prepare opens the local stores, once, and hands out what they hold.
@@ -290,8 +301,15 @@ func (p *followed) open(topicID string, usable func(storeMeta) error) error {
 	return nil
 }
 
-// aim finds the end to which the partition must be read before it is shown.
+// aim finds the end to which the partition must be read before it is shown, at
+// each connection. What was connected again after long may have missed deletions
+// that are gone from the log by now, so the store is judged anew.
 func (p *followed) aim(ctx context.Context, c *cluster, topic string, oldest, hwm int64) (int64, error) {
+	if at := p.store.offset(); at >= 0 {
+		if err := c.usable(ctx, topic, p.id)(storeMeta{Offset: at}); err != nil {
+			return 0, err
+		}
+	}
 	// What was read but not shown is read again.
 	p.batch, p.read = nil, p.store.offset()
 	end, err := VisibleEnd(ctx, c, topic, p.id, max(oldest, p.read+1), hwm)

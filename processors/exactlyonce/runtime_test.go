@@ -438,10 +438,15 @@ func (a *auditor) sum(p int32) (sum int) {
 
 func (w *world) follow(t *testing.T, dir string) (f *Follower, a *auditor, stop func()) {
 	t.Helper()
+	return w.followWith(t, dir, slog.New(slog.NewTextHandler(t.Output(), nil)))
+}
+
+func (w *world) followWith(t *testing.T, dir string, log *slog.Logger) (f *Follower, a *auditor, stop func()) {
+	t.Helper()
 	a = &auditor{}
 	f, err := NewFollower(FollowerConfig{
 		Client: ClientConfig{Brokers: w.brokers}, Table: w.table(), StateDir: dir, Boundary: boundary,
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Reset: a.reset, Applied: a.applied,
+		Logger: log, Reset: a.reset, Applied: a.applied,
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
