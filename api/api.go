@@ -19,6 +19,8 @@ type API struct {
 	durations *prometheus.HistogramVec
 
 	bodies      atomic.Pointer[bodies]
+	feed        feed
+	stream      streamMetrics
 	statuses    *document
 	window      string // ClosedWindow in words
 	replicaJSON []byte
@@ -40,6 +42,8 @@ func New(options Options) (*API, error) {
 		window:      options.ClosedWindow.String(),
 		replicaJSON: jsonString(options.Replica),
 	}
+	a.feed.look = a.look
+	a.stream = newStreamMetrics(options.Registerer)
 	a.draining, a.drain = newDrain()
 	a.router = a.routes()
 	err := chi.Walk(a.router, func(_, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
@@ -56,8 +60,8 @@ func New(options Options) (*API, error) {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.router.ServeHTTP(w, r) }
 
-// Drain ends all waiting for positions, now and from now on. Everything else is
-// answered as before, until the server is shut down.
+// Drain ends all streams and all waiting for positions, now and from now on.
+// Everything else is answered as before, until the server is shut down.
 func (a *API) Drain() { a.drain() }
 
 // routes maps paths to handlers.
@@ -72,6 +76,7 @@ func (a *API) routes() *chi.Mux {
 	r.Route("/v1", func(r chi.Router) {
 		r.Use(a.authenticate)
 		r.Get("/counts", a.getCounts)
+		r.Get("/counts/stream", a.streamCounts)
 		r.Get("/counts/{status}", a.getCount)
 		r.Get("/deliveries/{id}", a.getDelivery)
 		r.Get("/statuses", a.statuses.serve)

@@ -122,22 +122,31 @@ func hashTokens(content []byte) ([][sha256.Size]byte, error) {
 // Authorization header. A token in the query string is an unknown parameter:
 // there it would end up in logs.
 func (a *API) authenticate(next http.Handler) http.Handler {
-	tokens := a.options.Tokens
-	if tokens == nil {
-		return next
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if !strings.EqualFold(scheme, "Bearer") {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="deliverystat"`)
-			fail(w, r, problemUnauthorized, "send one of the API tokens in the header Authorization: Bearer <token>")
-			return
-		}
-		if !tokens.Valid(strings.TrimSpace(token)) {
+		switch _, given := bearer(r); {
+		case a.authorized(r):
+			next.ServeHTTP(w, r)
+		case given:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="deliverystat", error="invalid_token"`)
 			fail(w, r, problemUnauthorized, "the token is not valid")
-			return
+		default:
+			w.Header().Set("WWW-Authenticate", `Bearer realm="deliverystat"`)
+			fail(w, r, problemUnauthorized, "send one of the API tokens in the header Authorization: Bearer <token>")
 		}
-		next.ServeHTTP(w, r)
 	})
+}
+
+// authorized reports whether r may be answered now.
+func (a *API) authorized(r *http.Request) bool {
+	if a.options.Tokens == nil {
+		return true
+	}
+	token, given := bearer(r)
+	return given && a.options.Tokens.Valid(token)
+}
+
+// bearer returns the token of a request.
+func bearer(r *http.Request) (token string, given bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }

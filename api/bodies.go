@@ -62,13 +62,20 @@ func (a *API) bodiesOf(snapshot *codecs.Counts) *bodies {
 	return b
 }
 
-// get returns the body that key names.
-func (b *bodies) get(a *API, key bodyKey) *body {
+// known returns key, or the one of the body that all scopes share of which
+// nothing is counted.
+func (b *bodies) known(key bodyKey) bodyKey {
 	if key.kind != bodyOfGroups && key.name != "" {
 		if _, ok := b.snapshot.Groups[key.name]; !ok {
 			key.name = noScope
 		}
 	}
+	return key
+}
+
+// get returns the body that key names.
+func (b *bodies) get(a *API, key bodyKey) *body {
+	key = b.known(key)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if made := b.byName[key]; made != nil {

@@ -15,17 +15,17 @@ import (
 
 const typeJSON = "application/json"
 
+// detailGroups says why there are no groups. A partition with other settings may
+// not count a dimension at all, so that one value is as wrong as all of them.
+const detailGroups = "the partitions were counted with different settings: only totals are exact until all have the same"
+
 // getCounts answers GET /v1/counts.
 func (a *API) getCounts(w http.ResponseWriter, r *http.Request) {
-	snapshot, q, ok := a.readCounts(w, r, accepts{dimensions: a.options.Dimensions, by: true})
+	snapshot, q, ok := a.readCounts(w, r, append([]string{paramBy}, consistency()...))
 	if !ok {
 		return
 	}
-	key := bodyKey{kind: bodyOfScope, name: q.scope()}
-	if q.by != "" {
-		key = bodyKey{kind: bodyOfGroups, name: q.by}
-	}
-	a.answerCounts(w, r, snapshot, q, key)
+	a.answerCounts(w, r, snapshot, q, q.countsKey())
 }
 
 // getCount answers GET /v1/counts/{status}.
@@ -36,25 +36,30 @@ func (a *API) getCount(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, problemUnknownStatus, fmt.Sprintf("%q is no status of the lifecycle: see /v1/statuses", clip(name)))
 		return
 	}
-	snapshot, q, ok := a.readCounts(w, r, accepts{dimensions: a.options.Dimensions})
+	snapshot, q, ok := a.readCounts(w, r, consistency())
 	if !ok {
 		return
 	}
 	a.answerCounts(w, r, snapshot, q, bodyKey{kind: bodyOfStatus, name: q.scope(), status: status})
 }
 
-// readCounts finds the snapshot that answers a request, or answers why there is
-// none.
-func (a *API) readCounts(w http.ResponseWriter, r *http.Request, accept accepts) (*codecs.Counts, query, bool) {
-	snapshot := a.options.Counts.Snapshot()
-	if snapshot != nil && !snapshot.Complete {
-		snapshot = nil
+// complete returns the newest counts, nil before the first recovery.
+func (a *API) complete() *codecs.Counts {
+	if snapshot := a.options.Counts.Snapshot(); snapshot != nil && snapshot.Complete {
+		return snapshot
 	}
+	return nil
+}
+
+// readCounts finds the snapshot that answers a request that may have these
+// parameters beside dimensions, or answers why there is none.
+func (a *API) readCounts(w http.ResponseWriter, r *http.Request, params []string) (*codecs.Counts, query, bool) {
+	snapshot := a.complete()
 	partitions := 0
 	if snapshot != nil {
 		partitions = len(snapshot.Position.Next)
 	}
-	q, faults := parseQuery(r.URL.RawQuery, partitions, accept)
+	q, faults := parseQuery(r.URL.RawQuery, partitions, accepts{a.options.Dimensions, params})
 	if len(faults) > 0 {
 		fail(w, r, problemInvalidParameters, summary(faults), withFaults(faults))
 		return nil, q, false
@@ -73,11 +78,8 @@ func (a *API) readCounts(w http.ResponseWriter, r *http.Request, accept accepts)
 			return nil, q, false
 		}
 	}
-	// A partition with other settings may not count this dimension at all, so
-	// that one value is as wrong as all groups.
-	if (q.dimension != "" || q.by != "") && !snapshot.Uniform {
-		fail(w, r, problemGroupsUnavailable,
-			"the partitions were counted with different settings: only totals are exact until all have the same")
+	if q.grouped() && !snapshot.Uniform {
+		fail(w, r, problemGroupsUnavailable, detailGroups)
 		return nil, q, false
 	}
 	return snapshot, q, true
@@ -140,5 +142,5 @@ func summary(faults []fault) string {
 		}
 		return faults[0].Parameter + ": " + faults[0].Detail
 	}
-	return fmt.Sprintf("%d faults in the query string: see errors", len(faults))
+	return fmt.Sprintf("%d faults in the request: see errors", len(faults))
 }

@@ -100,7 +100,7 @@ func TestCountOfOneStatus(t *testing.T) {
 		require.Equal(t, name, object["status"])
 		require.Equal(t, "0:1042,1:998,2:17", object["as_of"].(map[string]any)["position"])
 	}
-	for _, path := range []string{"created", "IN_TRANSIT", "NOPE", "CREATED%2F", "stream"} {
+	for _, path := range []string{"created", "IN_TRANSIT", "NOPE", "CREATED%2F", "streams"} {
 		requireProblem(t, get(t, a, "/v1/counts/"+path), "unknown-status")
 	}
 }
@@ -126,20 +126,20 @@ func TestStatusesThatTheLifecycleHasNotAreCounted(t *testing.T) {
 func TestAsOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		freshness fakeFreshness
+		freshness judgement
 		eventTime int64
 		want      string
 		header    string
 	}{
-		{fakeFreshness{12, 1500 * time.Microsecond, true}, eventTime, `"2026-11-30T01:00:00.123456Z","lag_records":12,"staleness_seconds":0.0015,"stale":false`, "0.0015"},
-		{fakeFreshness{0, 1500001 * time.Nanosecond, true}, codecs.None, `null,"lag_records":0,"staleness_seconds":0.001501,"stale":false`, "0.001501"},
-		{fakeFreshness{0, 30 * time.Second, true}, 1, `"1970-01-01T00:00:00.000000001Z","lag_records":0,"staleness_seconds":30,"stale":false`, "30"},
-		{fakeFreshness{0, 30*time.Second + 1, true}, 0, `"1970-01-01T00:00:00Z","lag_records":0,"staleness_seconds":30.000001,"stale":true`, "30.000001"},
-		{fakeFreshness{7, 0, false}, 0, `"1970-01-01T00:00:00Z","lag_records":7,"staleness_seconds":null,"stale":true`, ""},
-		{fakeFreshness{-1, 0, false}, 0, `"1970-01-01T00:00:00Z","lag_records":null,"staleness_seconds":null,"stale":true`, ""},
+		{judgement{12, 1500 * time.Microsecond, true}, eventTime, `"2026-11-30T01:00:00.123456Z","lag_records":12,"staleness_seconds":0.0015,"stale":false`, "0.0015"},
+		{judgement{0, 1500001 * time.Nanosecond, true}, codecs.None, `null,"lag_records":0,"staleness_seconds":0.001501,"stale":false`, "0.001501"},
+		{judgement{0, 30 * time.Second, true}, 1, `"1970-01-01T00:00:00.000000001Z","lag_records":0,"staleness_seconds":30,"stale":false`, "30"},
+		{judgement{0, 30*time.Second + 1, true}, 0, `"1970-01-01T00:00:00Z","lag_records":0,"staleness_seconds":30.000001,"stale":true`, "30.000001"},
+		{judgement{7, 0, false}, 0, `"1970-01-01T00:00:00Z","lag_records":7,"staleness_seconds":null,"stale":true`, ""},
+		{judgement{-1, 0, false}, 0, `"1970-01-01T00:00:00Z","lag_records":null,"staleness_seconds":null,"stale":true`, ""},
 	} {
 		w := newWorld(t)
-		*w.freshness = tt.freshness
+		w.freshness.judgement = tt.freshness
 		s := snapshot()
 		s.EventTime = tt.eventTime
 		w.counts.set(s)

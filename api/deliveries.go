@@ -75,7 +75,7 @@ func (a *API) getDelivery(w http.ResponseWriter, r *http.Request) {
 	if ready {
 		partitions = len(at.Next)
 	}
-	q, faults := parseQuery(r.URL.RawQuery, partitions, accepts{})
+	q, faults := parseQuery(r.URL.RawQuery, partitions, accepts{params: consistency()})
 	if len(faults) > 0 {
 		fail(w, r, problemInvalidParameters, summary(faults), withFaults(faults))
 		return

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
@@ -80,9 +81,15 @@ func (a *answer) object(t testing.TB) map[string]any {
 func exchange(t testing.TB, h http.Handler, r *http.Request) *answer {
 	t.Helper()
 	recorder := httptest.NewRecorder()
-	h.ServeHTTP(recorder, r)
+	h.ServeHTTP(patient{recorder}, r)
 	return check(t, r, recorder.Result())
 }
+
+// patient is a recorder that takes deadlines, as a connection does, and lets them
+// pass.
+type patient struct{ *httptest.ResponseRecorder }
+
+func (patient) SetWriteDeadline(time.Time) error { return nil }
 
 // get exchanges a GET of target. Headers come as name, value, name, value.
 func get(t testing.TB, h http.Handler, target string, headers ...string) *answer {

@@ -103,15 +103,28 @@ func (f *fakeDeliveries) Wait(ctx context.Context, p codecs.Position) error {
 	}
 }
 
-// fakeFreshness is a Freshness that always says the same.
+// fakeFreshness is a Freshness that says the same of every position.
 type fakeFreshness struct {
+	mu sync.Mutex
+	judgement
+}
+
+type judgement struct {
 	lag       int64
 	staleness time.Duration
 	known     bool
 }
 
 func (f *fakeFreshness) Of(codecs.Position) (int64, time.Duration, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.lag, f.staleness, f.known
+}
+
+func (f *fakeFreshness) set(staleness time.Duration, known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.staleness, f.known = staleness, known
 }
 
 // world is an API with everything behind it faked.
@@ -159,7 +172,7 @@ func newWorld(t testing.TB) *world {
 		deliveries: &fakeDeliveries{
 			rows: map[string]codecs.Delivery{}, at: at(-1, -1, 17), changed: make(chan struct{}),
 		},
-		freshness: &fakeFreshness{staleness: 40 * time.Millisecond, known: true},
+		freshness: &fakeFreshness{judgement: judgement{staleness: 40 * time.Millisecond, known: true}},
 	}
 	w.options = api.Options{
 		Counts: w.counts, Deliveries: w.deliveries, Freshness: w.freshness,

@@ -42,6 +42,9 @@ func (a *API) measure(next http.Handler) http.Handler {
 			if code == 0 {
 				code = http.StatusOK
 			}
+			if r.URL.Path == pathStream && code == http.StatusOK {
+				return // how long a client stays is no time to answer
+			}
 			durations.WithLabelValues(a.handlerLabel(r), methodLabel(r.Method), strconv.Itoa(code)).
 				Observe(time.Since(start).Seconds())
 		}()

@@ -81,15 +81,19 @@ func (a *API) recoverPanics(next http.Handler) http.Handler {
 	})
 }
 
-// shed answers 503 at once when too many requests are in flight. Those that may
-// wait for a position have places of their own, so that they cannot keep out the
-// quick ones. (chi's Throttle answers in plain text.)
+// shed answers 503 at once when too many requests are in flight. Streams, and
+// requests that may wait for a position, have places of their own, so that they
+// cannot keep out the quick ones. (chi's Throttle answers in plain text.)
 func (a *API) shed(next http.Handler) http.Handler {
 	quick := make(chan struct{}, a.options.MaxInFlight)
 	waiting := make(chan struct{}, a.options.MaxInFlight)
+	streaming := make(chan struct{}, a.options.MaxStreams)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		places := quick
-		if strings.Contains(r.URL.RawQuery, paramWait+"=") {
+		switch {
+		case r.URL.Path == pathStream:
+			places = streaming
+		case strings.Contains(r.URL.RawQuery, paramWait+"="):
 			places = waiting
 		}
 		select {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,10 @@ const MaxWait = 30 * time.Second
 // means that the process is starved, not that they are slow.
 const DefaultMaxInFlight = 512
 
+// DefaultMaxStreams is the number of streams served at the same time unless
+// Options say otherwise: each takes some tens of kilobytes.
+const DefaultMaxStreams = 10_000
+
 // Options are what the API needs.
 type Options struct {
 	Counts     Counts
@@ -36,6 +41,7 @@ type Options struct {
 
 	Tokens      *Tokens               // nil: no authentication
 	MaxInFlight int                   // 0: DefaultMaxInFlight; as many again may wait for a position
+	MaxStreams  int                   // 0: DefaultMaxStreams
 	Registerer  prometheus.Registerer // nil: no metrics
 	Logger      *slog.Logger          // nil: no logs
 }
@@ -73,12 +79,11 @@ func (o *Options) validate() error {
 	if o.StaleAfter <= 0 || o.MaxStaleness <= 0 || o.ClosedWindow <= 0 {
 		errs = append(errs, errors.New("api: StaleAfter, MaxStaleness and ClosedWindow must be positive"))
 	}
-	if o.MaxInFlight < 0 {
-		errs = append(errs, fmt.Errorf("api: MaxInFlight is %d", o.MaxInFlight))
+	if o.MaxInFlight < 0 || o.MaxStreams < 0 {
+		errs = append(errs, fmt.Errorf("api: MaxInFlight is %d, MaxStreams %d", o.MaxInFlight, o.MaxStreams))
 	}
-	if o.MaxInFlight == 0 {
-		o.MaxInFlight = DefaultMaxInFlight
-	}
+	o.MaxInFlight = cmp.Or(o.MaxInFlight, DefaultMaxInFlight)
+	o.MaxStreams = cmp.Or(o.MaxStreams, DefaultMaxStreams)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

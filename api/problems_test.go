@@ -66,7 +66,7 @@ func TestDetailOfOneFaultAndOfMore(t *testing.T) {
 	t.Parallel()
 	a := newWorld(t).api(t)
 	require.Equal(t, "wait: needs min_position", get(t, a, "/v1/counts?wait=1s").object(t)["detail"])
-	require.Equal(t, "2 faults in the query string: see errors", get(t, a, "/v1/statuses?a=1&b=2").object(t)["detail"])
+	require.Equal(t, "2 faults in the request: see errors", get(t, a, "/v1/statuses?a=1&b=2").object(t)["detail"])
 }
 
 func TestUnknownPaths(t *testing.T) {

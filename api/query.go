@@ -39,11 +39,25 @@ func (q *query) scope() string {
 	return q.dimension + "=" + q.value
 }
 
-// accepts says which parameters a path takes besides those of every read.
+// grouped reports whether q asks for other than the totals of all deliveries.
+func (q *query) grouped() bool { return q.dimension != "" || q.by != "" }
+
+// countsKey names the body that has the counts that q asks for.
+func (q *query) countsKey() bodyKey {
+	if q.by != "" {
+		return bodyKey{kind: bodyOfGroups, name: q.by}
+	}
+	return bodyKey{kind: bodyOfScope, name: q.scope()}
+}
+
+// accepts says which parameters a path takes.
 type accepts struct {
 	dimensions []string
-	by         bool
+	params     []string
 }
+
+// consistency are the parameters of every read that has one position.
+func consistency() []string { return []string{paramMinPosition, paramWait, paramMaxStaleness} }
 
 // parseQuery reads the query string of a read of an input of n partitions (0 if
 // that is not known yet). It finds all faults at once, ordered by parameter.
@@ -74,7 +88,9 @@ func parseQuery(raw string, n int, accept accepts) (query, []fault) {
 				add(name, "cannot be combined with %s", q.dimension)
 			}
 			q.dimension, q.value = name, value
-		case name == paramBy && accept.by:
+		case !slices.Contains(accept.params, name):
+			add(clip(name), "unknown parameter; known here: %s", listOf(slices.Concat(accept.dimensions, accept.params)))
+		case name == paramBy:
 			if !slices.Contains(accept.dimensions, value) {
 				add(name, "%q is no counted dimension; these are: %s", clip(value), listOf(accept.dimensions))
 			}
@@ -94,8 +110,6 @@ func parseQuery(raw string, n int, accept accepts) (query, []fault) {
 			if q.maxStaleness, err = time.ParseDuration(value); err != nil || q.maxStaleness < 0 {
 				add(name, "must be a duration of at least 0s, like 10s")
 			}
-		default:
-			add(clip(name), "unknown parameter; known here: %s", listOf(accept.names()))
 		}
 	}
 	if q.dimension != "" && q.by != "" {
@@ -111,15 +125,6 @@ func parseQuery(raw string, n int, accept accepts) (query, []fault) {
 // sortFaults orders faults by parameter: what a map yields has no order.
 func sortFaults(faults []fault) {
 	slices.SortStableFunc(faults, func(x, y fault) int { return strings.Compare(x.Parameter, y.Parameter) })
-}
-
-// names lists the parameters of a path.
-func (p accepts) names() []string {
-	names := slices.Clone(p.dimensions)
-	if p.by {
-		names = append(names, paramBy)
-	}
-	return append(names, paramMinPosition, paramWait, paramMaxStaleness)
 }
 
 func listOf(names []string) string {
