@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ func TestPartitionsOfALeaverMoveAtOnce(t *testing.T) {
 	one, two, three := d.serve("one", flags...), d.serve("two", flags...), d.serve("three", flags...)
 	waitReady(t, one, two, three)
 	d.waitShared(one, two, three)
+	d.waitStanding(one, two, three)
 	simulation := d.simulate("--events=75000", "--deliveries=10000", "--rate=3000", "--seed=19", "--duplicates=0.1", "--out-of-order=0.1")
 	d.waitProduced(10000)
 
@@ -54,4 +56,38 @@ func (d *deployment) waitShared(replicas ...*replica.Replica) {
 		}
 		return state, total == partitions && !idle
 	})
+}
+
+// waitStanding waits until each replica keeps up-to-date copies of the partitions
+// that it does not own.
+func (d *deployment) waitStanding(replicas ...*replica.Replica) {
+	d.t.Helper()
+	group := d.topic("latest-delivery")
+	for _, r := range replicas {
+		eventually(d.t, "replica "+r.Name+" stands by for the others", func() (string, bool) {
+			owned, err := r.Owned(d.t.Context(), group)
+			if err != nil {
+				return err.Error(), false
+			}
+			standing, err := r.Standing(d.t.Context(), group)
+			if err != nil {
+				return err.Error(), false
+			}
+			return fmt.Sprintf("owns %d, keeps %d", owned, standing), owned+standing == partitions && standing > 0
+		})
+		m, err := r.Metrics(d.t.Context())
+		require.NoError(d.t, err)
+		owned, kept := 0, 0
+		for p := range partitions {
+			labels := fmt.Sprintf(`{group="%s",partition="%d"}`, group, p)
+			if _, ok := m["deliverystat_recovery_remaining_records"+labels]; ok {
+				owned++
+			}
+			if remaining, ok := m["deliverystat_standby_remaining_records"+labels]; ok {
+				require.Zero(d.t, remaining, labels)
+				kept++
+			}
+		}
+		require.Equal(d.t, partitions, owned+kept, "replica %s owns %d and keeps %d", r.Name, owned, kept)
+	}
 }

@@ -31,8 +31,8 @@ func (c ClientConfig) Sarama() *sarama.Config {
 	s.ClientID = c.ClientID
 	s.Metadata.AllowAutoTopicCreation = false
 	s.Metadata.RefreshFrequency = time.Minute
-	s.Metadata.Retry.Max = 10
-	s.Metadata.Retry.BackoffFunc = backoff(50*time.Millisecond, time.Second)
+	s.Metadata.Retry.Max = 16
+	s.Metadata.Retry.BackoffFunc = backoff(50*time.Millisecond, 500*time.Millisecond)
 	s.Net.DialTimeout = 10 * time.Second
 	s.Net.ReadTimeout = 15 * time.Second
 	s.Net.WriteTimeout = 15 * time.Second
