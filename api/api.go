@@ -78,6 +78,7 @@ func (a *API) routes() *chi.Mux {
 		r.Get("/counts", a.getCounts)
 		r.Get("/counts/stream", a.streamCounts)
 		r.Get("/counts/{status}", a.getCount)
+		r.Get("/deliveries", a.listDeliveries)
 		r.Get("/deliveries/{id}", a.getDelivery)
 		r.Get("/statuses", a.statuses.serve)
 	})

@@ -44,7 +44,7 @@ func TestTokens(t *testing.T) {
 		"Bearer first-token x": `Bearer realm="deliverystat", error="invalid_token"`,
 	} {
 		for _, path := range []string{
-			"/v1/counts", "/v1/counts/stream", "/v1/counts/CREATED", "/v1/deliveries/D-1", "/v1/statuses", "/v1/counts?x=1", "/v1/counts?access_token=first-token",
+			"/v1/counts", "/v1/counts/stream", "/v1/deliveries", "/v1/counts/CREATED", "/v1/deliveries/D-1", "/v1/statuses", "/v1/counts?x=1", "/v1/counts?access_token=first-token",
 		} {
 			got := get(t, a, path, "Authorization", header)
 			requireProblem(t, got, "unauthorized")

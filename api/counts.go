@@ -59,7 +59,7 @@ func (a *API) readCounts(w http.ResponseWriter, r *http.Request, params []string
 	if snapshot != nil {
 		partitions = len(snapshot.Position.Next)
 	}
-	q, faults := parseQuery(r.URL.RawQuery, partitions, accepts{a.options.Dimensions, params})
+	q, faults := parseQuery(r.URL.RawQuery, partitions, accepts{dimensions: a.options.Dimensions, params: params})
 	if len(faults) > 0 {
 		fail(w, r, problemInvalidParameters, summary(faults), withFaults(faults))
 		return nil, q, false

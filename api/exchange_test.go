@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -124,6 +126,9 @@ func check(t testing.TB, r *http.Request, response *http.Response) *answer {
 	case "":
 		asGet := r.Clone(t.Context())
 		asGet.Method = http.MethodGet
+		if dir, ok := strings.CutSuffix(r.URL.Path, "/."); ok {
+			asGet.URL = r.URL.ResolveReference(&url.URL{Path: dir + "/D"}) // the validator takes this ID for none
+		}
 		response.Body = io.NopCloser(bytes.NewReader(body))
 		v := d.full
 		if len(body) == 0 {

@@ -3,6 +3,8 @@ package api_test
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -61,6 +63,7 @@ type fakeDeliveries struct {
 	notReady  bool
 	changed   chan struct{}
 	panicking bool
+	asked     *codecs.LiveQuery // in the last list
 }
 
 func (f *fakeDeliveries) Get(id string) (codecs.Delivery, codecs.Reflected, bool, bool) {
@@ -74,6 +77,25 @@ func (f *fakeDeliveries) Get(id string) (codecs.Delivery, codecs.Reflected, bool
 	}
 	d, found := f.rows[id]
 	return d, codecs.Reflected{Position: f.at, EventTime: newestEvent}, found, true
+}
+
+// List answers with all rows, in key order, and notes what was asked.
+func (f *fakeDeliveries) List(_ context.Context, q *codecs.LiveQuery) (codecs.LivePage, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = q
+	page := codecs.LivePage{Total: int64(len(f.rows)), At: codecs.Reflected{Position: f.at, EventTime: newestEvent}}
+	for _, id := range slices.Sorted(maps.Keys(f.rows)) {
+		if q.After == nil || id > q.After.ID {
+			page.Deliveries = append(page.Deliveries, f.rows[id])
+		}
+	}
+	if len(page.Deliveries) > q.Limit {
+		page.Deliveries = page.Deliveries[:q.Limit]
+		last := page.Deliveries[q.Limit-1]
+		page.Next = &codecs.LiveKey{Since: last.Since, ID: last.ID, Partition: 2}
+	}
+	return page, !f.notReady
 }
 
 func (f *fakeDeliveries) set(at codecs.Position, rows ...codecs.Delivery) {

@@ -49,12 +49,9 @@ type Options struct {
 var dimensionName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // reservedParameters returns the query parameters that no dimension may be
-// named after, those of later paths included.
+// named after.
 func reservedParameters() []string {
-	return []string{
-		paramBy, paramMinPosition, paramWait, paramMaxStaleness,
-		"status", "order_id", "older_than", "limit", "cursor",
-	}
+	return slices.Concat([]string{paramBy}, listing(), consistency())
 }
 
 // validate reports everything that is wrong with o, and sets defaults.

@@ -25,7 +25,11 @@ type Deliveries interface {
 	// the others being -1, or of all partitions if it was not found. So
 	// len(at.Next) is always the number of partitions.
 	Get(id string) (d codecs.Delivery, at codecs.Reflected, found, ready bool)
-	// Wait returns nil once Get reflects p, at once if it does already, even if
+	// List returns the live deliveries that q asks for, all as of one position
+	// that names every partition. ready is false before the first recovery, and
+	// if the context ends.
+	List(ctx context.Context, q *codecs.LiveQuery) (page codecs.LivePage, ready bool)
+	// Wait returns nil once Get and List reflect p, at once if it does already, even if
 	// the context has ended; else the context's error.
 	Wait(ctx context.Context, p codecs.Position) error
 }

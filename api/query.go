@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,19 @@ const (
 	paramMinPosition  = "min_position"
 	paramWait         = "wait"
 	paramMaxStaleness = "max_staleness"
+
+	// Of lists of deliveries.
+	paramStatus    = "status"
+	paramOrderID   = "order_id"
+	paramOlderThan = "older_than"
+	paramLimit     = "limit"
+	paramCursor    = "cursor"
+)
+
+// How many deliveries a list has at once: unless the request says so, and at most.
+const (
+	defaultLimit = 50
+	maxLimit     = 500
 )
 
 // query is what the query string of a request asks for.
@@ -23,6 +37,12 @@ type query struct {
 	dimension string // one value of this dimension, if not ""
 	value     string
 	by        string // groups by this dimension, if not ""
+
+	status    *codecs.Status // live deliveries with this status, if not nil
+	orderID   string         // and of this order, if not ""
+	olderThan time.Duration  // and longer in their status; negative: any
+	limit     int
+	cursor    string
 
 	position    codecs.Position // min_position
 	hasPosition bool
@@ -54,6 +74,12 @@ func (q *query) countsKey() bodyKey {
 type accepts struct {
 	dimensions []string
 	params     []string
+	lifecycle  *codecs.Lifecycle // for paramStatus
+}
+
+// listing are the parameters of lists, beside dimensions and consistency.
+func listing() []string {
+	return []string{paramStatus, paramOrderID, paramOlderThan, paramLimit, paramCursor}
 }
 
 // consistency are the parameters of every read that has one position.
@@ -62,7 +88,7 @@ func consistency() []string { return []string{paramMinPosition, paramWait, param
 // parseQuery reads the query string of a read of an input of n partitions (0 if
 // that is not known yet). It finds all faults at once, ordered by parameter.
 func parseQuery(raw string, n int, accept accepts) (query, []fault) {
-	q := query{maxStaleness: -1}
+	q := query{maxStaleness: -1, olderThan: -1, limit: defaultLimit}
 	var faults []fault
 	add := func(parameter, format string, args ...any) {
 		faults = append(faults, fault{parameter, fmt.Sprintf(format, args...)})
@@ -109,6 +135,30 @@ func parseQuery(raw string, n int, accept accepts) (query, []fault) {
 		case name == paramMaxStaleness:
 			if q.maxStaleness, err = time.ParseDuration(value); err != nil || q.maxStaleness < 0 {
 				add(name, "must be a duration of at least 0s, like 10s")
+			}
+		case name == paramStatus:
+			status, known := accept.lifecycle.Lookup(value)
+			if !known || accept.lifecycle.Terminal(status) {
+				add(name, "%q is no live status: see /v1/statuses", clip(value))
+			}
+			q.status = &status
+		case name == paramOrderID:
+			if q.orderID = value; value == "" {
+				add(name, "must not be empty")
+			}
+		case name == paramOlderThan:
+			if q.olderThan, err = time.ParseDuration(value); err != nil || q.olderThan < 0 {
+				add(name, "must be a duration of at least 0s, like 30m")
+			}
+		case name == paramLimit:
+			if n, err := strconv.ParseUint(value, 10, 32); err != nil || n < 1 || n > maxLimit {
+				add(name, "must be a number from 1 to %d", maxLimit)
+			} else {
+				q.limit = int(n)
+			}
+		case name == paramCursor:
+			if q.cursor = value; value == "" {
+				add(name, detailCursor)
 			}
 		}
 	}

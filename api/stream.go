@@ -27,7 +27,7 @@ const headerLastEventID = "Last-Event-ID"
 // streamCounts answers GET /v1/counts/stream.
 func (a *API) streamCounts(w http.ResponseWriter, r *http.Request) {
 	snapshot := a.complete()
-	q, faults := parseQuery(r.URL.RawQuery, 0, accepts{a.options.Dimensions, []string{paramBy}})
+	q, faults := parseQuery(r.URL.RawQuery, 0, accepts{dimensions: a.options.Dimensions, params: []string{paramBy}})
 	since, err := parseEventID(r.Header.Get(headerLastEventID))
 	if err != nil {
 		faults = append(faults, fault{headerLastEventID, clip(err.Error())})

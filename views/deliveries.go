@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -29,7 +30,8 @@ type Deliveries struct {
 	cfg      DeliveriesConfig
 	table    Table
 	live     *liveIndex
-	progress sync.Map // partition → decodedProgress, the last one read
+	lists    chan struct{} // holds one for each list under way
+	progress sync.Map      // partition → decodedProgress, the last one read
 
 	mu        sync.Mutex
 	announced map[int32]int64 // position of the last batch, maybe not visible yet
@@ -49,6 +51,7 @@ func NewDeliveries(cfg DeliveriesConfig, follow Follow) (*Deliveries, error) {
 	d := &Deliveries{
 		cfg:       cfg,
 		live:      newLiveIndex(cfg.Settings),
+		lists:     make(chan struct{}, runtime.GOMAXPROCS(0)),
 		announced: map[int32]int64{},
 		next:      make(chan struct{}),
 	}
@@ -268,11 +271,13 @@ func (s deliveriesSink) Applied(partition int32, rows []exactlyonce.Change) {
 	d := s.d
 	changes := make([]rowChange, 0, len(rows))
 	var progress *codecs.Progress
+	var raw []byte
 	for _, row := range rows {
 		var err error
 		switch {
 		case row.Key == codecs.ProgressKey:
-			progress, err = d.decode(partition, row.Value)
+			raw = row.Value
+			progress, err = d.decode(partition, raw)
 		case row.Value == nil:
 			changes = append(changes, rowChange{id: row.Key})
 		default:
@@ -284,7 +289,7 @@ func (s deliveriesSink) Applied(partition int32, rows []exactlyonce.Change) {
 			d.cfg.Logger.Error("unreadable row in the delivery table, left out of the index", "partition", partition, "err", err)
 		}
 	}
-	d.live.apply(partition, changes, progress)
+	d.live.apply(partition, changes, progress, raw)
 	if progress == nil {
 		return
 	}
