@@ -16,7 +16,8 @@ import (
 // One of three replicas is killed in the midst of the load and will not come
 // back. Its session would last longer than this test waits for anything; leave
 // ends it, and its partitions move at once, to replicas that have kept copies of
-// them. It comes back all the same, and is one of three again.
+// them. It comes back all the same, and is one of three again; and so is one that
+// lives when leave is called.
 func TestPartitionsOfALeaverMoveAtOnce(t *testing.T) {
 	d := install(t)
 	flags := []string{"--session-timeout=" + (2 * patience).String(), "--standby"}
@@ -24,6 +25,9 @@ func TestPartitionsOfALeaverMoveAtOnce(t *testing.T) {
 	waitReady(t, one, two, three)
 	d.waitShared(one, two, three)
 	d.waitStanding(one, two, three)
+	nobody := d.run([]string{"leave"}, "--instance-id=nobody")
+	require.Equal(t, 1, nobody.ExitCode, nobody.Stderr)
+	require.Contains(t, nobody.Stderr, "their members are one, three, two")
 	simulation := d.simulate("--events=75000", "--deliveries=10000", "--rate=3000", "--seed=19", "--duplicates=0.1", "--out-of-order=0.1")
 	d.waitProduced(10000)
 
@@ -35,6 +39,8 @@ func TestPartitionsOfALeaverMoveAtOnce(t *testing.T) {
 	d.waitProduced(40000)
 	require.NoError(t, one.Start())
 	waitReady(t, one)
+	d.waitShared(one, two, three)
+	d.mustRun([]string{"leave"}, "--instance-id=two")
 	d.waitShared(one, two, three)
 
 	d.requireExact(simulation.wait(t), one, two, three)

@@ -39,6 +39,10 @@ func Expel(ctx context.Context, client sarama.Client, group, instance string) (m
 	return true, nil
 }
 
+// errUnknownTransactionalID is TRANSACTIONAL_ID_NOT_FOUND, which sarama does not
+// name: no producer of that name was ever open, or not for long.
+const errUnknownTransactionalID = sarama.KError(105)
+
 // abort ends the open transaction of an ID, if there is one, and waits for the
 // end. A transaction that is being committed or aborted already ends by itself.
 func abort(ctx context.Context, client sarama.Client, admin sarama.ClusterAdmin, id string) error {
@@ -47,22 +51,23 @@ func abort(ctx context.Context, client sarama.Client, admin sarama.ClusterAdmin,
 	if !ok {
 		return failed(errors.New("sarama's admin knows no transactions"))
 	}
-	for begun := false; ; {
+	for {
 		states, err := transactions.DescribeTransactions([]string{id})
 		if err != nil {
 			return failed(err)
 		}
+		if code := states[id].ErrorCode; code != sarama.ErrNoError && code != errUnknownTransactionalID {
+			return failed(code)
+		}
 		switch states[id].TransactionState {
 		case "Ongoing":
-			if !begun {
-				coordinator, err := client.TransactionCoordinator(id)
-				if err != nil {
-					return failed(err)
-				}
-				if err := initProducerID(coordinator, id); err != nil {
-					return failed(err)
-				}
-				begun = true
+			coordinator, err := client.TransactionCoordinator(id)
+			if err != nil {
+				return failed(err)
+			}
+			// Refused while a living producer commits: then there is a next time.
+			if err := initProducerID(coordinator, id); err != nil {
+				return failed(err)
 			}
 		case "PrepareCommit", "PrepareAbort", "PrepareEpochFence":
 		default:
