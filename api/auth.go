@@ -10,34 +10,29 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
-	"time"
 )
-
-// tokensEvery is how often the token file is looked at, while requests come.
-const tokensEvery = 5 * time.Second
 
 // Tokens are the bearer tokens of a file, one a line; empty lines and lines that
 // begin with # do not count. A changed file is read again within seconds; while
 // it cannot be read, or has no tokens, the last good ones hold.
-type Tokens struct {
-	path   string
-	logger *slog.Logger
-
-	mu      sync.Mutex
-	checked time.Time
-	file    os.FileInfo
-	hashes  [][sha256.Size]byte
-}
+type Tokens struct{ hashes reloaded[[][sha256.Size]byte] }
 
 // NewTokens reads the tokens of the file at path. An unreadable file, one
 // without tokens, and a token with white space in it are errors.
 func NewTokens(path string, logger *slog.Logger) (*Tokens, error) {
-	t := &Tokens{path: path, logger: logger}
-	if err := t.read(); err != nil {
+	t := &Tokens{reloaded[[][sha256.Size]byte]{
+		what: "token file", paths: []string{path}, logger: logger,
+		read: func() ([][sha256.Size]byte, error) {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
+			return hashTokens(content)
+		},
+	}}
+	if err := t.hashes.start(); err != nil {
 		return nil, err
 	}
-	t.checked = time.Now()
 	return t, nil
 }
 
@@ -46,54 +41,11 @@ func NewTokens(path string, logger *slog.Logger) (*Tokens, error) {
 func (t *Tokens) Valid(token string) bool {
 	hash := sha256.Sum256([]byte(token))
 	found := 0
-	for _, h := range t.current() {
+	for _, h := range t.hashes.get() {
 		// Hashes, not tokens: a comparison of tokens would tell their length.
 		found |= subtle.ConstantTimeCompare(hash[:], h[:])
 	}
 	return found == 1
-}
-
-// current returns the hashes of the tokens, read anew if the file changed.
-func (t *Tokens) current() [][sha256.Size]byte {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now := time.Now(); now.Sub(t.checked) >= tokensEvery {
-		t.checked = now
-		file, err := os.Stat(t.path)
-		if err == nil && !sameVersion(file, t.file) {
-			err = t.read()
-		}
-		if err != nil {
-			t.logger.Warn("token file not read, the last tokens hold", "err", err)
-		}
-	}
-	return t.hashes
-}
-
-// sameVersion reports whether a file is as it was. A mounted secret is a link to
-// a new file after each change, whose time may be the old one.
-func sameVersion(a, b os.FileInfo) bool {
-	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
-}
-
-// read reads the file.
-func (t *Tokens) read() error {
-	// The file is looked at before it is read: a change between the two is then
-	// found the next time.
-	file, err := os.Stat(t.path)
-	if err != nil {
-		return fmt.Errorf("reading API tokens: %w", err)
-	}
-	content, err := os.ReadFile(t.path)
-	if err != nil {
-		return fmt.Errorf("reading API tokens: %w", err)
-	}
-	hashes, err := hashTokens(content)
-	if err != nil {
-		return fmt.Errorf("reading API tokens of %s: %w", t.path, err)
-	}
-	t.file, t.hashes = file, hashes
-	return nil
 }
 
 func hashTokens(content []byte) ([][sha256.Size]byte, error) {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,11 +66,14 @@ func serve(t testing.TB, a *api.API) *served {
 	return &served{pipes: p, t: t, client: &http.Client{Transport: transport}}
 }
 
-// get sends a GET of path; the body is closed with the test. Headers come as name,
+// get sends a GET of a path, or a URL; the body is closed with the test. Headers come as name,
 // value, name, value.
 func (s *served) get(path string, headers ...string) *http.Response {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://deliverystat"+path, nil)
+	if strings.HasPrefix(path, "/") {
+		path = "http://deliverystat" + path
+	}
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, path, nil)
 	require.NoError(s.t, err)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])

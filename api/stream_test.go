@@ -44,12 +44,19 @@ type subscription struct {
 func (s *served) subscribe(path string, headers ...string) *subscription {
 	s.t.Helper()
 	opened := time.Now()
-	response := s.get(path, headers...) //nolint:bodyclose // closed with the test
+	stream := s.read(s.get(path, headers...)) //nolint:bodyclose // closed with the test
+	stream.opened = opened
+	return stream
+}
+
+// read reads an answer as a stream.
+func (s *served) read(response *http.Response) *subscription {
+	s.t.Helper()
 	require.Equal(s.t, http.StatusOK, response.StatusCode)
 	require.Equal(s.t, "text/event-stream", response.Header.Get("Content-Type"))
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
-	return &subscription{s.t, lines, opened}
+	return &subscription{s.t, lines, time.Now()}
 }
 
 // read returns the next event, or false when the stream has ended.

@@ -127,6 +127,7 @@ func TestHelpListsEveryFlag(t *testing.T) {
 			events-topic sources key-partitioner events-format profile order-by allowed-lateness abandon-after
 			max-future terminal-skew dimensions instance-id state-dir roles commit-interval stale-after
 			max-staleness stuck-after allow-unsafe accept-new-meaning http-address admin-address
+			http-tls-cert-file http-tls-key-file
 			api-token-file log-format log-level config`,
 		"demo":          "events rate seed http-address admin-address config",
 		"simulate":      "events deliveries rate seed duplicates out-of-order late malformed unknown-status clock-skew truth kafka-brokers events-format",

@@ -139,12 +139,20 @@ func (s *Serve) Stuck(l *codecs.Lifecycle) (map[codecs.Status]time.Duration, err
 
 // Listen are the addresses of the two HTTP servers.
 type Listen struct {
-	HTTPAddress  string `name:"http-address" help:"Address of the API and the board." default:"${http_address}" placeholder:"HOST:PORT"`
-	AdminAddress string `help:"Address of probes, metrics and diagnostics." default:"${admin_address}" placeholder:"HOST:PORT"`
+	HTTPAddress     string `name:"http-address" help:"Address of the API and the board." default:"${http_address}" placeholder:"HOST:PORT"`
+	HTTPTLSCertFile string `name:"http-tls-cert-file" help:"Serve the API by TLS, with this PEM certificate and what leads to its root; read again when it changed." placeholder:"FILE"`
+	HTTPTLSKeyFile  string `name:"http-tls-key-file" help:"The key of the certificate." placeholder:"FILE"`
+	AdminAddress    string `help:"Address of probes, metrics and diagnostics." default:"${admin_address}" placeholder:"HOST:PORT"`
 }
 
 // Check implements [Checker].
 func (l *Listen) Check(problems *Problems) {
 	checkAddress("http-address", l.HTTPAddress, problems)
 	checkAddress("admin-address", l.AdminAddress, problems)
+	switch {
+	case l.HTTPTLSCertFile != "" && l.HTTPTLSKeyFile == "":
+		problems.Add("http-tls-key-file", "required by --http-tls-cert-file")
+	case l.HTTPTLSKeyFile != "" && l.HTTPTLSCertFile == "":
+		problems.Add("http-tls-cert-file", "required by --http-tls-key-file")
+	}
 }

@@ -123,6 +123,9 @@ func (o *Options) produce(ctx context.Context, s *service.Service, client exactl
 // welcome says what to open.
 func (o *Options) welcome(s *service.Service) error {
 	root := "http://" + s.HTTPAddress()
+	if o.HTTPTLSCertFile != "" {
+		root = "https://" + s.HTTPAddress()
+	}
 	_, err := fmt.Fprintf(o.Out, "deliverystat demo is ready; Ctrl-C ends it and leaves nothing behind\n"+
 		"  board    %s/\n  counts   curl -s %s/v1/counts\n  metrics  http://%s/metrics\n", root, root, s.AdminAddress())
 	if err != nil {

@@ -155,7 +155,12 @@ func serve(server *http.Server, listener net.Listener, grace time.Duration) func
 				_ = server.Close() // what is left is cut; there is nothing more to do
 			}
 		}()
-		err := server.Serve(listener)
+		var err error
+		if server.TLSConfig != nil {
+			err = server.ServeTLS(listener, "", "")
+		} else {
+			err = server.Serve(listener)
+		}
 		if ctx.Err() != nil {
 			<-shut
 			return nil

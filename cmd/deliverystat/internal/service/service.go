@@ -233,6 +233,11 @@ func (s *Service) listen(ctx context.Context) (err error) {
 		return err
 	}
 	s.httpServer = api.NewServer(s.o.HTTPAddress, s.api, s.log)
+	if s.o.HTTPTLSCertFile != "" {
+		if s.httpServer.TLSConfig, err = api.NewTLS(s.o.HTTPTLSCertFile, s.o.HTTPTLSKeyFile, s.log); err != nil {
+			return fmt.Errorf("--http-tls-cert-file, --http-tls-key-file: %w", err)
+		}
+	}
 	if s.o.APITokenFile == "" && !loopback(s.httpListener.Addr()) {
 		s.log.Warn("the API answers everybody who reaches it; --api-token-file restricts it", "address", s.HTTPAddress())
 	}
