@@ -97,6 +97,7 @@ func (h *handler) Setup(cs sarama.ConsumerGroupSession) error {
 	if a.standby != nil {
 		a.standby.yield(s.partitions())
 	}
+	a.background.Go(s.watch)
 	if err := h.ConsumerGroupHandler.Setup(cs); err != nil {
 		return a.fail(at("recovery", err))
 	}
@@ -115,7 +116,6 @@ func (h *handler) Setup(cs sarama.ConsumerGroupSession) error {
 		a.standby.resume(s.partitions())
 	}
 	s.loop.Go(s.commitLoop)
-	a.background.Go(s.watch)
 	if len(a.cfg.InputWriters) > 0 && len(s.owned()) > 0 {
 		a.background.Go(s.fenceWriters)
 	}

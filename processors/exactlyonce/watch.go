@@ -8,14 +8,15 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// A session is believed to run as long as it heartbeats, and it may do that while
+// A session is believed to work as long as it heartbeats, and it may do that while
 // a callback hangs, or while sarama's consumer of a partition has gone silent.
 // The watchdog believes the log instead: a record that can be read, and that was
-// not taken for Config.StallAfter, is a stall.
+// not taken for Config.StallAfter, is a stall. Before a partition runs that is a
+// record of its table.
 //
 // Idle partitions have no such record, and neither has one that is held back by
-// an open transaction or whose broker does not answer. A recovery or a rebalance
-// is not looked at: it is no part of a session that runs.
+// an open transaction, whose broker does not answer, or whose state is being
+// rebuilt. A rebalance is no part of a session.
 
 // looks is how often the watchdog looks within Config.StallAfter.
 const looks = 6
@@ -27,15 +28,16 @@ func (s *session) watch() {
 	for pause(s.Context(), a.cfg.StallAfter/looks) == nil {
 		var stalled []string
 		for p, sh := range s.shards {
-			if sh == nil || !stands[p].still(sh.next.Load(), time.Now()) {
+			if sh == nil || a.cfg.Stateless && !sh.running.Load() {
+				continue // there is no table to recover
+			}
+			if !stands[p].still(sh.place(a.cfg.table()), time.Now()) {
 				continue
 			}
-			// Only the first input is watched: Status knows no other.
-			topic := sh.inputs[0].Topic
-			if !s.readable(topic, sh.id, stands[p].next) {
+			if at := stands[p].place; !s.readable(at.topic, sh.id, at.offset) {
 				stands[p] = standing{} // idle, or nobody knows
 			} else if time.Since(stands[p].since) >= a.cfg.StallAfter {
-				stalled = append(stalled, fmt.Sprintf("%s/%d at offset %d", topic, sh.id, stands[p].next))
+				stalled = append(stalled, fmt.Sprintf("%s/%d at offset %d", at.topic, sh.id, at.offset))
 			}
 		}
 		a.cfg.crash("watched")
@@ -47,18 +49,33 @@ func (s *session) watch() {
 	}
 }
 
+// place is where a partition goes on reading.
+type place struct {
+	topic  string
+	offset int64
+}
+
+// place returns where the shard goes on: in its first input, for Status knows no
+// other, or before it runs in its table.
+func (sh *shard) place(table string) place {
+	if sh.running.Load() {
+		return place{sh.inputs[0].Topic, sh.next.Load()}
+	}
+	return place{table, sh.store.offset() + 1}
+}
+
 // standing is where a partition was seen to stand, and since when.
 type standing struct {
-	next  int64
+	place
 	since time.Time // zero if it was not seen yet
 }
 
-// still reports whether next is where the partition stood before.
-func (st *standing) still(next int64, now time.Time) bool {
-	if !st.since.IsZero() && st.next == next {
+// still reports whether the partition stands where it stood before.
+func (st *standing) still(at place, now time.Time) bool {
+	if !st.since.IsZero() && st.place == at {
 		return true
 	}
-	*st = standing{next, now}
+	*st = standing{at, now}
 	return false
 }
 

@@ -2,6 +2,7 @@ package exactlyonce
 
 import (
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,10 +31,10 @@ func (e *endings) AttemptEnded(_, reason string) {
 	e.count[reason]++
 }
 
-func (e *endings) of(reason string) int {
+func (e *endings) stalls() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.count[reason]
+	return e.count["stalled"]
 }
 
 func (e *endings) all() int {
@@ -71,7 +72,7 @@ func TestAHangingCallbackEndsTheAttempt(t *testing.T) {
 	})
 	w.produce(t, 4000)
 	w.waitConsumed(t)
-	require.Equal(t, 1, ended.of("stalled"))
+	require.Equal(t, 1, ended.stalls())
 	require.Equal(t, 1, ended.all())
 	close(wake)
 	<-woken
@@ -81,27 +82,21 @@ func TestAHangingCallbackEndsTheAttempt(t *testing.T) {
 	w.requireExact(t, r.Dir)
 }
 
-// A consumer of sarama's that goes silent is told from an idle partition: others
-// can read the records.
-func TestASilentConsumerEndsTheAttempt(t *testing.T) {
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DefaultNumPartitions(1))
-	require.NoError(t, err)
-	t.Cleanup(cluster.Close)
-	w := newWorld(t, cluster.ListenAddrs())
-	r := w.replica(t, "a")
-	var ended endings
-	var silent atomic.Bool
-	var empty atomic.Int64 // answers
-	// The group's consumer waits for records longer than any other reader here.
-	waits := int32(r.config(slog.New(slog.DiscardHandler)).Client.Sarama().Consumer.MaxWaitTime.Milliseconds())
+// silence makes the broker keep the records of a topic from the runtime's own
+// consumer of it, as if that had gone silent, until ended has a stall.
+func silence(t *testing.T, cluster *kfake.Cluster, c ClientConfig, topic string, ended *endings) (silent *atomic.Bool, kept *atomic.Int64) {
+	t.Helper()
+	silent, kept = &atomic.Bool{}, &atomic.Int64{}
+	// It lets the broker wait for records longer than any other reader here.
+	waits := int32(c.Sarama().Consumer.MaxWaitTime.Milliseconds())
 	cluster.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
 		fetch := request.(*kmsg.FetchRequest)
-		if !silent.Load() || fetch.MaxWaitMillis != waits || ended.of("stalled") > 0 {
+		if !silent.Load() || fetch.MaxWaitMillis != waits || len(fetch.Topics) == 0 || fetch.Topics[0].Topic != topic || ended.stalls() > 0 {
 			return nil, nil, false
 		}
 		cluster.SleepControl(func() { _ = pause(t.Context(), 20*time.Millisecond) })
-		empty.Add(1)
+		kept.Add(1)
 		response := fetch.ResponseKind().(*kmsg.FetchResponse)
 		for _, topic := range fetch.Topics {
 			answer := kmsg.NewFetchResponseTopic()
@@ -115,6 +110,19 @@ func TestASilentConsumerEndsTheAttempt(t *testing.T) {
 		}
 		return response, nil, true
 	})
+	return silent, kept
+}
+
+// A consumer of sarama's that goes silent is told from an idle partition: others
+// can read the records.
+func TestASilentConsumerEndsTheAttempt(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DefaultNumPartitions(1))
+	require.NoError(t, err)
+	t.Cleanup(cluster.Close)
+	w := newWorld(t, cluster.ListenAddrs())
+	r := w.replica(t, "a")
+	var ended endings
+	silent, kept := silence(t, cluster, r.config(slog.New(slog.DiscardHandler)).Client, w.Input, &ended)
 	stop := r.inProcess(t, func(c *Config, g func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
 		c.Observer, c.StallAfter = &ended, 500*time.Millisecond
 		return g
@@ -123,10 +131,38 @@ func TestASilentConsumerEndsTheAttempt(t *testing.T) {
 	w.waitConsumed(t)
 	require.Zero(t, ended.all())
 	silent.Store(true)
-	wait(t, 60*time.Second, func() bool { return empty.Load() > 1 }, func() string { return "nobody reads" })
+	wait(t, 60*time.Second, func() bool { return kept.Load() > 1 }, func() string { return "nobody reads" })
 	w.produce(t, 1000)
 	w.waitConsumed(t)
-	require.Equal(t, 1, ended.of("stalled"))
+	require.Equal(t, 1, ended.stalls())
+	require.Equal(t, 1, ended.all())
+	stop()
+	w.requireExact(t, r.Dir)
+}
+
+// So is one that goes silent in a recovery.
+func TestASilentRecoveryEndsTheAttempt(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DefaultNumPartitions(1))
+	require.NoError(t, err)
+	t.Cleanup(cluster.Close)
+	w := newWorld(t, cluster.ListenAddrs())
+	r := w.replica(t, "a")
+	stop := r.inProcess(t, nil)
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	stop()
+	require.NoError(t, os.RemoveAll(r.Dir))
+	var ended endings
+	silent, kept := silence(t, cluster, r.config(slog.New(slog.DiscardHandler)).Client, w.table(), &ended)
+	silent.Store(true)
+	stop = r.inProcess(t, func(c *Config, g func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
+		c.Observer, c.StallAfter = &ended, 500*time.Millisecond
+		return g
+	})
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	require.Positive(t, kept.Load())
+	require.Equal(t, 1, ended.stalls())
 	require.Equal(t, 1, ended.all())
 	stop()
 	w.requireExact(t, r.Dir)
