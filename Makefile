@@ -61,6 +61,10 @@ bench: ## Compare with a bare consumer on a real Kafka (BENCHFLAGS)
 e2e: ## Black box tests on a real Kafka (E2EFLAGS; E2E_RACE=1 builds with -race)
 	go test -tags e2e -count=1 -p 1 -timeout 20m $(E2EFLAGS) ./e2e/... ./processors/exactlyonce
 
+.PHONY: schemathesis
+schemathesis: ## Hold a running service against its OpenAPI description
+	.ci/schemathesis
+
 .PHONY: cover
 cover: ## Coverage of the tests, as coverage.html
 	go test -coverpkg=./... -coverprofile=coverage.out ./...

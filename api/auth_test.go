@@ -93,7 +93,7 @@ func TestTokenFileIsReadAgainWhenItChanged(t *testing.T) {
 			require.True(t, tokens.Valid("third."))
 			require.False(t, tokens.Valid(""))
 			require.False(t, tokens.Valid("two words"))
-			require.Contains(t, log.String(), "token file not read, what it held before holds")
+			require.Contains(t, log.String(), "files not read, what they held before holds")
 			require.NotContains(t, log.String(), "two words")
 		}
 		require.NoError(t, os.WriteFile(path, []byte("fourth\n"), 0o600))

@@ -14,7 +14,7 @@ const reloadEvery = 5 * time.Second
 // reloaded is a value made of files. Changed files are read again within seconds;
 // while they cannot be read, or make no value, the last good one holds.
 type reloaded[T any] struct {
-	what   string // for the log: "token file"
+	what   string // in errors: "token file"
 	paths  []string
 	read   func() (T, error)
 	logger *slog.Logger
@@ -46,7 +46,7 @@ func (r *reloaded[T]) get() T {
 			err = r.load(files)
 		}
 		if err != nil {
-			r.logger.Warn(r.what+" not read, what it held before holds", "err", err)
+			r.logger.Warn("files not read, what they held before holds", "err", err)
 		}
 	}
 	return r.value

@@ -67,7 +67,7 @@ func TestCertificateIsReadAgainWhenItChanged(t *testing.T) {
 		require.Empty(t, log.String())
 		writeCertificate(t, 3, certFile, filepath.Join(dir, "new.key"))
 		require.EqualValues(t, 2, served())
-		require.Contains(t, log.String(), "TLS certificate not read, what it held before holds")
+		require.Contains(t, log.String(), "files not read, what they held before holds")
 		require.NoError(t, os.Rename(filepath.Join(dir, "new.key"), keyFile))
 		require.EqualValues(t, 3, served())
 		require.NoError(t, os.Remove(certFile))
