@@ -25,6 +25,15 @@ func TestDemoCountsASimulatedMarketAndLeavesNothing(t *testing.T) {
 		_, body := get(t, "http://"+httpAddress+"/v1/counts")
 		return body, counted.MatchString(body)
 	})
+	eventually(t, "a delivery to ask for", func() (string, bool) {
+		_, address, _ := strings.Cut(out.String(), "  one      curl -s ")
+		if !strings.HasSuffix(address, "\n") {
+			return out.String(), false
+		}
+		code, body := get(t, strings.TrimSpace(address))
+		require.Contains(t, body, `"delivery_id":"D-`)
+		return body, code == 200
+	})
 	left, err := os.ReadDir(temp)
 	require.NoError(t, err)
 	require.Len(t, left, 1, "one directory while it runs")
@@ -59,7 +68,7 @@ func TestDemoTellsWhatBecameOfYourEvents(t *testing.T) {
 	out, stop := background(t, "demo", "--events="+path, "--http-address="+httpAddress, "--admin-address="+admin)
 
 	eventually(t, "the report", func() (string, bool) {
-		return out.String(), strings.Contains(out.String(), "unreadable")
+		return out.String(), strings.Contains(out.String(), "SOMETHING_NEW")
 	})
 	_, report, _ := strings.Cut(out.String(), "/metrics\n")
 	require.Equal(t, strings.Join([]string{
@@ -72,6 +81,8 @@ func TestDemoTellsWhatBecameOfYourEvents(t *testing.T) {
 		"    missing_field: 2, the first in line 5: occurred_at is missing",
 		"    invalid_time: 1, the first in line 9: DETAIL",
 		"    unreadable: 1, the first in line 4: value is not valid JSON",
+		"Statuses that are not known count as UNKNOWN (1 of them); a profile gives them a meaning (--profile, see profile check):",
+		`    "SOMETHING_NEW": 1`,
 		"",
 	}, "\n"), regexp.MustCompile(`(line 9: ).*`).ReplaceAllString(report, "${1}DETAIL"))
 	eventually(t, "the counts", func() (string, bool) {

@@ -107,6 +107,14 @@ func (o *Options) produce(ctx context.Context, s *service.Service, client exactl
 	if o.Events != nil {
 		return o.produceLines(ctx, s, client)
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return o.simulate(ctx, client) })
+	group.Go(func() error { return o.pointOut(ctx, s) })
+	return group.Wait()
+}
+
+// simulate produces a market until ctx ends.
+func (o *Options) simulate(ctx context.Context, client exactlyonce.ClientConfig) error {
 	live, err := market.NewLive(market.LiveOptions{
 		Seed: o.Seed, Duplicates: 0.02, OutOfOrder: 0.03, Malformed: 0.002, UnknownStatus: 0.002,
 	}, o.Lifecycle())
@@ -120,16 +128,38 @@ func (o *Options) produce(ctx context.Context, s *service.Service, client exactl
 	return errors.Join(simulation.ProduceLive(ctx, live, producer, o.Rate), producer.Close())
 }
 
+// root is where the API is.
+func (o *Options) root(s *service.Service) string {
+	if o.HTTPTLSCertFile != "" {
+		return "https://" + s.HTTPAddress()
+	}
+	return "http://" + s.HTTPAddress()
+}
+
 // welcome says what to open.
 func (o *Options) welcome(s *service.Service) error {
-	root := "http://" + s.HTTPAddress()
-	if o.HTTPTLSCertFile != "" {
-		root = "https://" + s.HTTPAddress()
-	}
+	root := o.root(s)
 	_, err := fmt.Fprintf(o.Out, "deliverystat demo is ready; Ctrl-C ends it and leaves nothing behind\n"+
-		"  board    %s/\n  counts   curl -s %s/v1/counts\n  metrics  http://%s/metrics\n", root, root, s.AdminAddress())
+		"  board    %s/\n  counts   curl -s %s/v1/counts\n  live     curl -sN %s/v1/counts/stream\n  metrics  http://%s/metrics\n",
+		root, root, root, s.AdminAddress())
 	if err != nil {
 		return fmt.Errorf("printing addresses: %w", err)
+	}
+	return nil
+}
+
+// pointOut names the first delivery that comes, so that there is one to ask for.
+func (o *Options) pointOut(ctx context.Context, s *service.Service) error {
+	var id string
+	seen := func() (ok bool) {
+		id, ok = s.FirstDelivery(ctx)
+		return ok
+	}
+	if err := await(ctx, seen); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(o.Out, "  one      curl -s %s/v1/deliveries/%s\n", o.root(s), id); err != nil {
+		return fmt.Errorf("printing a delivery: %w", err)
 	}
 	return nil
 }

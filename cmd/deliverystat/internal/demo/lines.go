@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/IBM/sarama"
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,7 +39,8 @@ func (o *Options) produceLines(ctx context.Context, s *service.Service, client e
 	if err != nil {
 		return err
 	}
-	err = sendLines(ctx, o.Events, decoder, producer, simulation.NewPace(o.Rate))
+	unknown := unknownStatuses{decoder: decoder.AnyKey(), counts: map[string]int{}}
+	err = sendLines(ctx, o.Events, decoder, producer, simulation.NewPace(o.Rate), unknown.add)
 	if err = errors.Join(err, producer.Close()); err != nil {
 		return err
 	}
@@ -50,11 +52,52 @@ func (o *Options) produceLines(ctx context.Context, s *service.Service, client e
 	if err != nil {
 		return err
 	}
-	return report(o.Out, results(s.Gather()), refusals(letters, lines))
+	if err := report(o.Out, results(s.Gather()), refusals(letters, lines)); err != nil {
+		return err
+	}
+	return unknown.report(o.Out)
 }
 
-// sendLines sends the lines of r that are not blank.
-func sendLines(ctx context.Context, r io.Reader, decoder *codecs.Decoder, to *simulation.Producer, pace *simulation.Pace) error {
+// unknownStatuses counts the events whose status the profile does not know, by
+// the name that they carry.
+type unknownStatuses struct {
+	decoder *codecs.Decoder
+	counts  map[string]int
+}
+
+func (u *unknownStatuses) add(value []byte) {
+	var decoded codecs.Decoded
+	u.decoder.Decode(&codecs.Record{Value: value, Timestamp: time.Now().UnixNano()}, &decoded)
+	if decoded.Outcome == codecs.IsEvent && decoded.Event.Status == 0 && decoded.Event.RawStatus != "" {
+		u.counts[decoded.Event.RawStatus]++
+	}
+}
+
+// report names the most frequent ones, and what mends it.
+func (u *unknownStatuses) report(w io.Writer) error {
+	if len(u.counts) == 0 {
+		return nil
+	}
+	const most = 20
+	names := slices.SortedFunc(maps.Keys(u.counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(u.counts[b], u.counts[a]), cmp.Compare(a, b))
+	})
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "Statuses that are not known count as %s (%d of them); a profile gives them a meaning (--profile, see profile check):\n",
+		codecs.UnknownName, len(names))
+	for _, name := range names[:min(len(names), most)] {
+		fmt.Fprintf(&b, "    %q: %d\n", name, u.counts[name])
+	}
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("printing unknown statuses: %w", err)
+	}
+	return nil
+}
+
+// sendLines sends the lines of r that are not blank, and tells each.
+func sendLines(
+	ctx context.Context, r io.Reader, decoder *codecs.Decoder, to *simulation.Producer, pace *simulation.Pace, tell func(value []byte),
+) error {
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(nil, maxLine)
 	for number := int64(1); scanner.Scan(); number++ {
@@ -72,6 +115,7 @@ func sendLines(ctx context.Context, r io.Reader, decoder *codecs.Decoder, to *si
 		if err := to.Send(ctx, record); err != nil {
 			return err
 		}
+		tell(record.Value)
 	}
 	if err := scanner.Err(); err != nil {
 		return fmt.Errorf("reading events: %w", err)

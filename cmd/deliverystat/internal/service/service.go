@@ -127,6 +127,16 @@ func address(l net.Listener) string {
 // Gather returns the present metrics of the service.
 func (s *Service) Gather() prometheus.Gatherer { return s.registry }
 
+// FirstDelivery returns the least ID of any live delivery, or false while there
+// is none.
+func (s *Service) FirstDelivery(ctx context.Context) (id string, ok bool) {
+	page, ready := s.views.Deliveries.List(ctx, &codecs.LiveQuery{Limit: 1})
+	if !ready || len(page.Deliveries) == 0 {
+		return "", false
+	}
+	return page.Deliveries[0].ID, true
+}
+
 // Ready reports whether the service has recovered and does not stop.
 func (s *Service) Ready() bool {
 	for _, c := range s.readyChecks() {
