@@ -107,7 +107,7 @@ func TestCommandsThatEndSayThatThereIsNoBroker(t *testing.T) {
 	require.NoError(t, err)
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
-	for _, command := range []string{"topics check", "topics create", "verify", "simulate --events=1"} {
+	for _, command := range []string{"topics check", "topics create", "leave --instance-id=one", "verify", "simulate --events=1"} {
 		t.Run(command, func(t *testing.T) {
 			got := invoke(t, append(strings.Fields(command), "--kafka-brokers="+address)...)
 
@@ -125,14 +125,15 @@ func TestHelpListsEveryFlag(t *testing.T) {
 		"serve": `kafka-brokers kafka-tls-enable kafka-tls-ca-file kafka-tls-cert-file kafka-tls-key-file
 			kafka-sasl-mechanism kafka-sasl-user kafka-sasl-password-file session-timeout topic-prefix
 			events-topic sources key-partitioner events-format profile order-by allowed-lateness abandon-after
-			max-future terminal-skew dimensions instance-id state-dir roles commit-interval stale-after
+			max-future terminal-skew dimensions instance-id state-dir roles standby commit-interval stale-after
 			max-staleness stuck-after allow-unsafe accept-new-meaning http-address admin-address
 			http-tls-cert-file http-tls-key-file
 			api-token-file log-format log-level config`,
 		"demo":          "events rate seed http-address admin-address config",
 		"simulate":      "events deliveries rate seed duplicates out-of-order late malformed unknown-status clock-skew truth kafka-brokers events-format",
 		"topics create": "partitions replication-factor kafka-brokers topic-prefix events-topic",
-		"topics check":  "allow-unsafe kafka-brokers",
+		"topics check":  "allow-unsafe sources kafka-brokers",
+		"leave":         "instance-id sources kafka-brokers topic-prefix",
 		"profile check": "sample",
 		"verify":        "from url kafka-brokers key-partitioner profile",
 	} {
