@@ -11,6 +11,9 @@ import (
 	"github.com/lovoo/goka"
 )
 
+// memberWait is how long a broker may keep a fetch of a member waiting.
+const memberWait = 250 * time.Millisecond
+
 // ClientConfig says how to reach Kafka.
 type ClientConfig struct {
 	Brokers  []string
@@ -41,7 +44,7 @@ func (c ClientConfig) Sarama() *sarama.Config {
 	s.Consumer.IsolationLevel = sarama.ReadCommitted
 	s.Consumer.Return.Errors = true
 	s.Consumer.Fetch.Default = 1 << 20
-	s.Consumer.MaxWaitTime = 250 * time.Millisecond
+	s.Consumer.MaxWaitTime = memberWait
 	s.ChannelBufferSize = 1024
 	if c.Tune != nil {
 		c.Tune(s)

@@ -25,7 +25,10 @@ type FollowerConfig struct {
 	Boundary string
 	// FlushInterval is as in Config.
 	FlushInterval time.Duration
-	Logger        *slog.Logger
+	// StallAfter is how long a partition may leave alone a record that it could
+	// read; then following begins anew; default 30s.
+	StallAfter time.Duration
+	Logger     *slog.Logger
 
 	// Reset, if not nil, is told that the partition's copy starts empty.
 	Reset func(partition int32)
@@ -60,6 +63,7 @@ type Follower struct {
 // NewFollower prepares a follower.
 func NewFollower(cfg FollowerConfig) (*Follower, error) {
 	setDefault(&cfg.FlushInterval, 10*time.Second)
+	setDefault(&cfg.StallAfter, 30*time.Second)
 	if cfg.Logger == nil || cfg.StateDir == "" || cfg.Table == "" || cfg.Boundary == "" || len(cfg.Client.Brokers) == 0 {
 		return nil, errors.New("exactlyonce: FollowerConfig is incomplete")
 	}
@@ -86,8 +90,8 @@ func (f *Follower) Run(ctx context.Context) error {
 }
 
 // follow runs one goka.View.
-func (f *Follower) follow(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (f *Follower) follow(parent context.Context) error {
+	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	client := f.cfg.Client.until(ctx)
 	c, err := newCluster(client)
@@ -134,10 +138,14 @@ func (f *Follower) follow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("setting up the view of %s: %w", f.cfg.Table, err)
 	}
+	var watching sync.WaitGroup
+	watching.Go(func() { f.watch(ctx, c, cancel) })
 	err = view.Run(ctx)
-	if cause := context.Cause(ctx); isUnusable(cause) {
-		return cause
+	if cause := context.Cause(ctx); cause != nil && parent.Err() == nil {
+		err = cause
 	}
+	cancel(nil)
+	watching.Wait()
 	return err
 }
 
@@ -252,7 +260,7 @@ type followed struct {
 	id int32
 
 	batch     []Change     // read, not yet visible
-	read      int64        // offset of the last record read; goka's goroutine only
+	read      atomic.Int64 // offset of the last record read
 	still     sync.RWMutex // held while a batch becomes visible
 	target    atomic.Int64 // 1 + offset of the last record to read before anything is shown
 	recovered atomic.Bool
@@ -268,7 +276,7 @@ func (p *followed) open(topicID string, usable func(storeMeta) error) error {
 		return err
 	}
 	p.store.own(p)
-	p.batch, p.read = nil, p.store.offset()
+	p.again()
 	if known && p.store.offset() == before {
 		return nil
 	}
@@ -311,16 +319,22 @@ func (p *followed) aim(ctx context.Context, c *cluster, topic string, oldest, hw
 		}
 	}
 	// What was read but not shown is read again.
-	p.batch, p.read = nil, p.store.offset()
-	end, err := VisibleEnd(ctx, c, topic, p.id, max(oldest, p.read+1), hwm)
+	p.again()
+	end, err := VisibleEnd(ctx, c, topic, p.id, max(oldest, p.read.Load()+1), hwm)
 	if err != nil {
 		return 0, err
 	}
 	p.target.Store(end)
-	if p.read+1 >= end {
+	if p.read.Load()+1 >= end {
 		p.recovered.Store(true)
 	}
 	return end, nil
+}
+
+// again goes back to what is stored.
+func (p *followed) again() {
+	p.batch = nil
+	p.read.Store(p.store.offset())
 }
 
 func (*followed) Open() error          { return nil }
@@ -343,7 +357,7 @@ func (p *followed) Delete(key string) error { return p.Set(key, nil) }
 
 // SetOffset says that the rows since the last call were read at offset.
 func (p *followed) SetOffset(offset int64) error {
-	p.read = offset
+	p.read.Store(offset)
 	shown := offset+1 >= p.target.Load()
 	if n := len(p.batch); n == 0 || p.batch[n-1].Key != p.f.cfg.Boundary {
 		return nil

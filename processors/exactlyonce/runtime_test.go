@@ -446,7 +446,7 @@ func (w *world) followWith(t *testing.T, dir string, log *slog.Logger) (f *Follo
 	a = &auditor{}
 	f, err := NewFollower(FollowerConfig{
 		Client: ClientConfig{Brokers: w.brokers}, Table: w.table(), StateDir: dir, Boundary: boundary,
-		Logger: log, Reset: a.reset, Applied: a.applied,
+		StallAfter: time.Second, Logger: log, Reset: a.reset, Applied: a.applied,
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

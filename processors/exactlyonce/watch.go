@@ -1,6 +1,7 @@
 package exactlyonce
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ func (s *session) watch() {
 			if !stands[p].still(sh.place(a.cfg.table()), time.Now()) {
 				continue
 			}
-			if at := stands[p].place; !s.readable(at.topic, sh.id, at.offset) {
+			if at := stands[p].place; !a.cluster.readable(s.Context(), sh.id, at) {
 				stands[p] = standing{} // idle, or nobody knows
 			} else if time.Since(stands[p].since) >= a.cfg.StallAfter {
 				stalled = append(stalled, fmt.Sprintf("%s/%d at offset %d", at.topic, sh.id, at.offset))
@@ -45,6 +46,25 @@ func (s *session) watch() {
 			_ = a.fail(at("stalled", fmt.Errorf("%s: records can be read there, and for %v none was taken",
 				strings.Join(stalled, ", "), a.cfg.StallAfter)))
 			return
+		}
+	}
+}
+
+// watch ends the following, with its cause, when a partition stands still.
+func (f *Follower) watch(ctx context.Context, c *cluster, end context.CancelCauseFunc) {
+	stands := make([]standing, len(f.partitions))
+	for pause(ctx, f.cfg.StallAfter/looks) == nil {
+		for i, p := range f.partitions {
+			at := place{f.cfg.Table, p.read.Load() + 1}
+			if !stands[i].still(at, time.Now()) {
+				continue
+			}
+			if !c.readable(ctx, p.id, at) {
+				stands[i] = standing{}
+			} else if time.Since(stands[i].since) >= f.cfg.StallAfter {
+				end(fmt.Errorf("partition %d at offset %d: records can be read there, and for %v none was taken", p.id, at.offset, f.cfg.StallAfter))
+				return
+			}
 		}
 	}
 }
@@ -79,13 +99,12 @@ func (st *standing) still(at place, now time.Time) bool {
 	return false
 }
 
-// readable reports whether a committed record can be read at or behind offset.
-func (s *session) readable(topic string, partition int32, offset int64) bool {
-	c := s.a.cluster
-	end, err := c.GetOffset(topic, partition, sarama.OffsetNewest)
-	if err != nil || end <= offset {
+// readable reports whether a committed record can be read at a place or behind it.
+func (c *cluster) readable(ctx context.Context, partition int32, at place) bool {
+	end, err := c.GetOffset(at.topic, partition, sarama.OffsetNewest)
+	if err != nil || end <= at.offset {
 		return false
 	}
-	visible, err := VisibleEnd(s.Context(), c, topic, partition, offset, end)
-	return err == nil && visible > offset
+	visible, err := VisibleEnd(ctx, c, at.topic, partition, at.offset, end)
+	return err == nil && visible > at.offset
 }

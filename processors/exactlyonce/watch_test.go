@@ -1,8 +1,10 @@
 package exactlyonce
 
 import (
+	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,17 +84,15 @@ func TestAHangingCallbackEndsTheAttempt(t *testing.T) {
 	w.requireExact(t, r.Dir)
 }
 
-// silence makes the broker keep the records of a topic from the runtime's own
-// consumer of it, as if that had gone silent, until ended has a stall.
-func silence(t *testing.T, cluster *kfake.Cluster, c ClientConfig, topic string, ended *endings) (silent *atomic.Bool, kept *atomic.Int64) {
+// silence makes the broker keep the records of a topic from the consumer that
+// lets it wait so long, as if that had gone silent, until over.
+func silence(t *testing.T, cluster *kfake.Cluster, topic string, waits time.Duration, over func() bool) (silent *atomic.Bool, kept *atomic.Int64) {
 	t.Helper()
 	silent, kept = &atomic.Bool{}, &atomic.Int64{}
-	// It lets the broker wait for records longer than any other reader here.
-	waits := int32(c.Sarama().Consumer.MaxWaitTime.Milliseconds())
 	cluster.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
 		fetch := request.(*kmsg.FetchRequest)
-		if !silent.Load() || fetch.MaxWaitMillis != waits || len(fetch.Topics) == 0 || fetch.Topics[0].Topic != topic || ended.stalls() > 0 {
+		if !silent.Load() || int64(fetch.MaxWaitMillis) != waits.Milliseconds() || len(fetch.Topics) == 0 || fetch.Topics[0].Topic != topic || over() {
 			return nil, nil, false
 		}
 		cluster.SleepControl(func() { _ = pause(t.Context(), 20*time.Millisecond) })
@@ -122,7 +122,7 @@ func TestASilentConsumerEndsTheAttempt(t *testing.T) {
 	w := newWorld(t, cluster.ListenAddrs())
 	r := w.replica(t, "a")
 	var ended endings
-	silent, kept := silence(t, cluster, r.config(slog.New(slog.DiscardHandler)).Client, w.Input, &ended)
+	silent, kept := silence(t, cluster, w.Input, memberWait, func() bool { return ended.stalls() > 0 })
 	stop := r.inProcess(t, func(c *Config, g func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
 		c.Observer, c.StallAfter = &ended, 500*time.Millisecond
 		return g
@@ -153,7 +153,7 @@ func TestASilentRecoveryEndsTheAttempt(t *testing.T) {
 	stop()
 	require.NoError(t, os.RemoveAll(r.Dir))
 	var ended endings
-	silent, kept := silence(t, cluster, r.config(slog.New(slog.DiscardHandler)).Client, w.table(), &ended)
+	silent, kept := silence(t, cluster, w.table(), memberWait, func() bool { return ended.stalls() > 0 })
 	silent.Store(true)
 	stop = r.inProcess(t, func(c *Config, g func(*Attempt) *goka.GroupGraph) func(*Attempt) *goka.GroupGraph {
 		c.Observer, c.StallAfter = &ended, 500*time.Millisecond
@@ -166,6 +166,35 @@ func TestASilentRecoveryEndsTheAttempt(t *testing.T) {
 	require.Equal(t, 1, ended.all())
 	stop()
 	w.requireExact(t, r.Dir)
+}
+
+// A follower whose consumer has gone silent begins anew too.
+func TestASilentFollowerBeginsAnew(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DefaultNumPartitions(1))
+	require.NoError(t, err)
+	t.Cleanup(cluster.Close)
+	w := newWorld(t, cluster.ListenAddrs())
+	var log lines
+	const said = "records can be read there"
+	silent, kept := silence(t, cluster, w.table(), followerWait, func() bool { return strings.Contains(log.String(), said) })
+	r := w.replica(t, "a")
+	p := r.start(t)
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	f, a, stop := w.followWith(t, t.TempDir(), slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &log), nil)))
+	w.waitFollowed(t, f)
+	silent.Store(true)
+	wait(t, 60*time.Second, func() bool { return kept.Load() > 1 }, func() string { return "nobody reads" })
+	w.produce(t, 1000)
+	w.waitConsumed(t)
+	log.wait(t, said)
+	w.waitFollowed(t, f)
+	stop()
+	p.stop(t)
+	require.Empty(t, a.wrong)
+	for p := range int32(partitions) {
+		require.Equal(t, w.perPart[p], a.sum(p))
+	}
 }
 
 // What looks like standing still and is not: an input without records, one whose
