@@ -89,6 +89,10 @@ func TestDemoTellsWhatBecameOfYourEvents(t *testing.T) {
 		_, body := get(t, "http://"+httpAddress+"/v1/counts")
 		return body, strings.Contains(body, `"UNKNOWN":1`) && strings.Contains(body, `"PICKED_UP":1`) && strings.Contains(body, `"live":2`)
 	})
+	eventually(t, "the list", func() (string, bool) {
+		_, body := get(t, "http://"+httpAddress+"/v1/deliveries?status=UNKNOWN&older_than=1h")
+		return body, strings.Contains(body, `"delivery_id":"D-3"`) && strings.Contains(body, `"total":1,`)
+	})
 	require.Equal(t, 0, stop().code)
 }
 
