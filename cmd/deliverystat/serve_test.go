@@ -482,6 +482,19 @@ func TestRolesCanBeSplit(t *testing.T) {
 	require.Equal(t, 0, stopAnswers().code)
 }
 
+// What the brokers will never allow is not tried for ever.
+func TestASessionTimeoutThatTheBrokersRefuseIsNamed(t *testing.T) {
+	t.Parallel()
+	broker := "--kafka-brokers=" + startBroker(t)
+	require.Equal(t, 0, invoke(t, "topics", "create", broker, "--partitions=1", "--replication-factor=1").code)
+
+	got := invoke(t, "serve", broker, "--allow-unsafe", "--instance-id=one", "--state-dir="+t.TempDir(), "--session-timeout=48h",
+		"--http-address=127.0.0.1:0", "--admin-address=127.0.0.1:0", "--log-level=error")
+
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.stderr, "--session-timeout=48h0m0s lies outside of what the brokers allow")
+}
+
 // A replica whose broker has gone ends in good order all the same, whatever its
 // clients are looking for.
 func TestServeStopsWithoutABroker(t *testing.T) {

@@ -36,8 +36,9 @@ func New(cfg Config, graph func(*Attempt) *goka.GroupGraph) (*Runtime, error) {
 // Run works until ctx ends; then it returns nil after the last epoch was
 // committed and the local stores were closed. After a fault it starts a new
 // attempt, with a jittered pause of 0.1 to 3 s. It returns an error only for a
-// fault that another attempt cannot mend: ErrFencedInstance, or what a State
-// marked Permanent. Run must be called once.
+// fault that another attempt cannot mend: ErrFencedInstance, a session timeout
+// that the broker does not allow, or what a State marked Permanent. Run must be
+// called once.
 func (r *Runtime) Run(ctx context.Context) error {
 	const first, most = 100 * time.Millisecond, 3 * time.Second
 	backoff := first

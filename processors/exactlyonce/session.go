@@ -38,10 +38,14 @@ func (g *group) watchErrors() {
 	}
 }
 
-// check turns the loss of our instance ID to a twin into a permanent error.
+// check makes permanent what another attempt would not mend: the loss of our
+// instance ID to a twin, and a session timeout that the broker does not allow.
 func (g *group) check(err error) {
-	if errors.Is(err, sarama.ErrFencedInstancedId) {
+	switch {
+	case errors.Is(err, sarama.ErrFencedInstancedId):
 		_ = g.a.fail(fmt.Errorf("%w: %q", ErrFencedInstance, g.a.cfg.Instance))
+	case errors.Is(err, sarama.ErrInvalidSessionTimeout):
+		_ = g.a.fail(Permanent(fmt.Errorf("session timeout %v: %w", g.a.cfg.SessionTimeout, err)))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"deliverystat/api"
@@ -216,6 +217,9 @@ func (s *Service) explain(group string, err error) error {
 	case errors.As(err, &settings):
 		return exit.With(exit.Usage, fmt.Errorf(
 			"processor %s: %w; start with the settings of the table, or stop every processor and start one with --accept-new-meaning", group, settings))
+	case errors.Is(err, sarama.ErrInvalidSessionTimeout):
+		return exit.With(exit.Usage, fmt.Errorf(
+			"--session-timeout=%v lies outside of what the brokers allow: see their group.min.session.timeout.ms and group.max.session.timeout.ms", s.o.SessionTimeout))
 	case errors.Is(err, exactlyonce.ErrFencedInstance):
 		return fmt.Errorf("processor %s: %w: every replica needs an --instance-id of its own, and this one uses %q", group, err, s.o.Name())
 	default:
