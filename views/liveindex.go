@@ -129,22 +129,16 @@ func (x *liveIndex) apply(partition int32, rows []rowChange, progress *codecs.Pr
 		p.at, p.progress = processors.StreamOf(progress), raw
 	}
 	for _, change := range rows {
-		x.remove(p, p.rows[change.id])
-		if change.row == nil {
-			continue
+		old := p.rows[change.id]
+		next := x.rowOf(p, partition, change)
+		switch {
+		case old != nil && next != nil:
+			x.move(p, old, next)
+		case old != nil:
+			x.remove(p, old)
+		case next != nil:
+			x.insert(p, next)
 		}
-		standing := x.settings.Standing(change.row, p.at)
-		if standing.Closed {
-			continue
-		}
-		x.insert(p, &liveRow{
-			id:         change.id,
-			attributes: x.attributesOf(change.row),
-			since:      processors.Since(change.row),
-			due:        standing.Due,
-			partition:  partition,
-			status:     standing.Status,
-		})
 	}
 	for {
 		r, ok := p.due.Min()
@@ -167,6 +161,25 @@ func (x *liveIndex) reset(partition int32) {
 	delete(x.partitions, partition)
 }
 
+// rowOf returns what the index keeps of a row, nil if it is not live.
+func (x *liveIndex) rowOf(p *livePartition, partition int32, change rowChange) *liveRow {
+	if change.row == nil {
+		return nil
+	}
+	standing := x.settings.Standing(change.row, p.at)
+	if standing.Closed {
+		return nil
+	}
+	return &liveRow{
+		id:         change.id,
+		attributes: x.attributesOf(change.row),
+		since:      processors.Since(change.row),
+		due:        standing.Due,
+		partition:  partition,
+		status:     standing.Status,
+	}
+}
+
 // attributesOf returns what is asked for of row. A dimension has few values: all
 // rows share one copy of each.
 func (x *liveIndex) attributesOf(row *codecs.Row) (out [codecs.NumAttributes]string) {
@@ -184,10 +197,29 @@ func (x *liveIndex) insert(p *livePartition, r *liveRow) {
 	}
 }
 
-func (x *liveIndex) remove(p *livePartition, r *liveRow) {
-	if r == nil {
+// move makes r what next says. It leaves the trees alone in which its place stays
+// the same.
+func (x *liveIndex) move(p *livePartition, r, next *liveRow) {
+	if (r.attributes[codecs.OrderID] == "") != (next.attributes[codecs.OrderID] == "") ||
+		(r.due == math.MaxInt64) != (next.due == math.MaxInt64) { // other trees
+		x.remove(p, r)
+		x.insert(p, next)
 		return
 	}
+	moved := make([]*liveTree, 0, 8)
+	for tree := range x.trees(p, r) {
+		if tree.Less(r, next) || tree.Less(next, r) {
+			tree.Delete(r)
+			moved = append(moved, tree)
+		}
+	}
+	*r = *next
+	for _, tree := range moved {
+		tree.Set(r)
+	}
+}
+
+func (x *liveIndex) remove(p *livePartition, r *liveRow) {
 	delete(p.rows, r.id)
 	for tree := range x.trees(p, r) {
 		tree.Delete(r)
