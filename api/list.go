@@ -8,6 +8,8 @@ import (
 	"deliverystat/codecs"
 )
 
+const pathList = "/v1/deliveries"
+
 // listDeliveries answers GET /v1/deliveries.
 func (a *API) listDeliveries(w http.ResponseWriter, r *http.Request) {
 	partitions := 0

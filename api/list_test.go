@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"deliverystat/api"
 	"deliverystat/codecs"
 )
 
@@ -179,4 +181,32 @@ func TestListIsConditionalAndWaits(t *testing.T) {
 		w.deliveries.notReady = true
 		requireProblem(t, get(t, a, "/v1/deliveries"), "recovering")
 	})
+}
+
+// blockingDeliveries tells when a list is asked for, and answers when it may.
+type blockingDeliveries struct {
+	api.Deliveries
+
+	entered, held chan struct{}
+}
+
+func (b *blockingDeliveries) List(ctx context.Context, q *codecs.LiveQuery) (codecs.LivePage, bool) {
+	close(b.entered)
+	<-b.held
+	return b.Deliveries.List(ctx, q)
+}
+
+func TestListsDoNotKeepOutCounts(t *testing.T) {
+	t.Parallel()
+	w := listWorld(t, 1)
+	b := &blockingDeliveries{w.deliveries, make(chan struct{}), make(chan struct{})}
+	w.options.Deliveries, w.options.MaxInFlight = b, 1
+	a := w.api(t)
+	done := make(chan *answer)
+	go func() { done <- get(t, a, "/v1/deliveries") }()
+	<-b.entered
+	require.Equal(t, http.StatusOK, get(t, a, "/v1/counts").StatusCode)
+	requireProblem(t, get(t, a, "/v1/deliveries"), "overloaded")
+	close(b.held)
+	require.Equal(t, http.StatusOK, (<-done).StatusCode)
 }

@@ -82,8 +82,9 @@ func (a *API) recoverPanics(next http.Handler) http.Handler {
 }
 
 // shed answers 503 at once when too many requests are in flight. Streams, and
-// requests that may wait for a position, have places of their own, so that they
-// cannot keep out the quick ones. (chi's Throttle answers in plain text.)
+// requests that may wait, for a position or for their turn to list, have places of
+// their own, so that they cannot keep out the quick ones. (chi's Throttle answers
+// in plain text.)
 func (a *API) shed(next http.Handler) http.Handler {
 	quick := make(chan struct{}, a.options.MaxInFlight)
 	waiting := make(chan struct{}, a.options.MaxInFlight)
@@ -93,7 +94,7 @@ func (a *API) shed(next http.Handler) http.Handler {
 		switch {
 		case r.URL.Path == pathStream:
 			places = streaming
-		case strings.Contains(r.URL.RawQuery, paramWait+"="):
+		case r.URL.Path == pathList, strings.Contains(r.URL.RawQuery, paramWait+"="):
 			places = waiting
 		}
 		select {
