@@ -65,6 +65,11 @@ e2e: ## Black box tests on a real Kafka (E2EFLAGS; E2E_RACE=1 builds with -race)
 schemathesis: ## Hold a running service against its OpenAPI description
 	.ci/schemathesis
 
+.PHONY: rules
+rules: ## Check and unit-test the rules of Prometheus (needs promtool)
+	promtool check rules deploy/prometheus/recording.yaml deploy/prometheus/alerts.yaml
+	promtool test rules deploy/prometheus/*_test.yaml
+
 .PHONY: cover
 cover: ## Coverage of the tests, as coverage.html
 	go test -coverpkg=./... -coverprofile=coverage.out ./...
