@@ -11,6 +11,7 @@ import (
 
 // panel is what the checks look at in a panel of a dashboard.
 type panel struct {
+	ID                       int
 	Type, Title, Description string
 	Datasource               struct{ UID string }
 	FieldConfig              struct{ Defaults struct{ Unit string } }
@@ -39,7 +40,9 @@ func TestDashboardsFollowTheRulesOfTheLinter(t *testing.T) {
 	variable := regexp.MustCompile(`\$(\w+)`)
 	ranged := regexp.MustCompile(`(?:rate|increase)\([^\]]*\[([^\]]+)\]`)
 	counter := regexp.MustCompile(`(\w+)\([^()]*_(?:total|count|sum|bucket)\b`)
-	for file, text := range deployed(t, "grafana/*.json") {
+	dashboards := deployed(t, "grafana/*.json")
+	require.NotEmpty(t, dashboards)
+	for file, text := range dashboards {
 		var dashboard struct {
 			UID, Title string
 			Editable   *bool
@@ -69,9 +72,12 @@ func TestDashboardsFollowTheRulesOfTheLinter(t *testing.T) {
 		}
 		all := panels(t, text)
 		require.NotEmpty(t, all)
+		ids := map[int]bool{}
 		for i, p := range all {
 			where := file + ": " + p.Title
 			require.NotEmpty(t, p.Title, file)
+			require.False(t, p.ID == 0 || ids[p.ID], "%s: number %d", where, p.ID)
+			ids[p.ID] = true
 			require.NotEmpty(t, p.Description, where)
 			require.NotEmpty(t, p.FieldConfig.Defaults.Unit, where)
 			require.Equal(t, "$datasource", p.Datasource.UID, where)
