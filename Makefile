@@ -62,6 +62,14 @@ bench: ## Compare with a bare consumer on a real Kafka (BENCHFLAGS)
 e2e: ## Black box tests on a real Kafka (E2EFLAGS; E2E_RACE=1 builds with -race)
 	go test -tags e2e -count=1 -p 1 -timeout 20m $(E2EFLAGS) ./e2e/... ./processors/exactlyonce
 
+.PHONY: chaos
+chaos: ## A mixed schedule of faults on three brokers (SEED, DURATION=45s)
+	go test -tags chaos -count=1 -p 1 -v -timeout 20m ./e2e/chaos
+
+.PHONY: soak
+soak: ## A long mixed schedule of faults (SEED, DURATION=20m)
+	DURATION=$${DURATION:-20m} go test -tags chaos -count=1 -v -timeout 2h -run TestAMixedSchedule ./e2e/chaos
+
 .PHONY: schemathesis
 schemathesis: ## Hold a running service against its OpenAPI description
 	.ci/schemathesis

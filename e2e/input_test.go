@@ -16,9 +16,10 @@ import (
 func TestAnInputThatEndsInATransactionMarker(t *testing.T) {
 	d := install(t)
 	id := idIn(3, 0)
-	require.NoError(t, d.client.ProduceTransaction(t.Context(), d.prefix+"outbox", true,
-		d.record(id, "CREATED", 0), d.record(id, "ASSIGNED", 1)))
-	require.NoError(t, d.client.ProduceTransaction(t.Context(), d.prefix+"outbox", false, d.record(id, "DELIVERED", 2)))
+	_, err := d.client.ProduceTransaction(t.Context(), d.prefix+"outbox", true, d.record(id, "CREATED", 0), d.record(id, "ASSIGNED", 1))
+	require.NoError(t, err)
+	_, err = d.client.ProduceTransaction(t.Context(), d.prefix+"outbox", false, d.record(id, "DELIVERED", 2))
+	require.NoError(t, err)
 	want := truth{Counts: map[string]int64{"ASSIGNED": 1}, Live: 1}
 
 	r := d.serve("one")

@@ -59,8 +59,10 @@ func onlyCommittedRecordsAreRead(ctx context.Context, t *testing.T, client *kafk
 	record := func(v string) kafka.Record {
 		return kafka.Record{Topic: "transactions", Key: []byte("k"), Value: []byte(v), Headers: []kafka.Header{{Key: "h", Value: []byte(v)}}}
 	}
-	require.NoError(t, client.ProduceTransaction(ctx, "t", true, record("kept")))
-	require.NoError(t, client.ProduceTransaction(ctx, "t", false, record("dropped")))
+	_, err := client.ProduceTransaction(ctx, "t", true, record("kept"))
+	require.NoError(t, err)
+	_, err = client.ProduceTransaction(ctx, "t", false, record("dropped"))
+	require.NoError(t, err)
 
 	read, err := client.ReadAll(ctx, "transactions")
 	require.NoError(t, err)

@@ -32,6 +32,7 @@ type Cluster struct {
 type node struct {
 	dir                  string
 	port, controllerPort int
+	overrides            []string // lines of server.properties of this node only
 	proc                 *process.Process
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -40,7 +41,7 @@ func (c *Cluster) properties(id int) string {
 		"log.cleaner.dedupe.buffer.size=16777216",
 		"log.cleaner.threads=1",
 	}
-	return strings.Join(append(lines, c.overrides...), "\n") + "\n"
+	return strings.Join(slices.Concat(lines, c.overrides, n.overrides), "\n") + "\n"
 }
 
 // log4j sends what the broker has to say to its output, which goes to a file.

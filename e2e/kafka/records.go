@@ -36,11 +36,7 @@ func (c *Client) Produce(ctx context.Context, records ...Record) ([]int64, error
 	if err := c.kgo.ProduceSync(ctx, out...).FirstErr(); err != nil {
 		return nil, fmt.Errorf("producing %d records: %w", len(records), err)
 	}
-	offsets := make([]int64, len(out))
-	for i, r := range out {
-		offsets[i] = r.Offset
-	}
-	return offsets, nil
+	return offsets(out), nil
 }
 
 // mostBytes is the largest batch that ProduceLarge sends.
@@ -63,45 +59,59 @@ func (c *Client) ProduceLarge(ctx context.Context, record Record) (int64, error)
 }
 
 // ProduceTransaction writes records in one transaction, which it then commits
-// or aborts.
-func (c *Client) ProduceTransaction(ctx context.Context, id string, commit bool, records ...Record) error {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.seeds...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID(id))
+// or aborts, and returns the offset of each.
+func (c *Client) ProduceTransaction(ctx context.Context, id string, commit bool, records ...Record) ([]int64, error) {
+	cl, offsets, err := c.begin(ctx, records, kgo.TransactionalID(id))
 	if err != nil {
-		return fmt.Errorf("making a transactional client: %w", err)
+		return nil, err
 	}
 	defer cl.Close()
-	if err := cl.BeginTransaction(); err != nil {
-		return fmt.Errorf("beginning a transaction: %w", err)
-	}
-	for i := range records {
-		if err := cl.ProduceSync(ctx, records[i].kgo()).FirstErr(); err != nil {
-			return fmt.Errorf("producing in a transaction: %w", err)
-		}
-	}
 	if err := cl.EndTransaction(ctx, kgo.TransactionEndTry(commit)); err != nil {
-		return fmt.Errorf("ending a transaction: %w", err)
+		return nil, fmt.Errorf("ending a transaction: %w", err)
 	}
-	return nil
+	return offsets, nil
 }
 
 // HoldTransaction writes records in a transaction and leaves it open, for ten
 // minutes if nobody ends it before: as a process that dies then.
 func (c *Client) HoldTransaction(ctx context.Context, id string, records ...Record) error {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.seeds...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID(id),
-		kgo.TransactionTimeout(10*time.Minute))
+	cl, _, err := c.begin(ctx, records, kgo.TransactionalID(id), kgo.TransactionTimeout(10*time.Minute))
 	if err != nil {
-		return fmt.Errorf("making a transactional client: %w", err)
+		return err
 	}
-	defer cl.Close() // which tells the broker nothing
-	if err := cl.BeginTransaction(); err != nil {
-		return fmt.Errorf("beginning a transaction: %w", err)
-	}
-	for i := range records {
-		if err := cl.ProduceSync(ctx, records[i].kgo()).FirstErr(); err != nil {
-			return fmt.Errorf("producing in a transaction: %w", err)
-		}
-	}
+	cl.Close() // which tells the broker nothing
 	return nil
+}
+
+// begin writes records in a transaction that the client returned is to end.
+func (c *Client) begin(ctx context.Context, records []Record, options ...kgo.Opt) (*kgo.Client, []int64, error) {
+	cl, err := kgo.NewClient(append(options, kgo.SeedBrokers(c.seeds...), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a transactional client: %w", err)
+	}
+	failed := func(doing string, err error) (*kgo.Client, []int64, error) {
+		cl.Close()
+		return nil, nil, fmt.Errorf("%s a transaction: %w", doing, err)
+	}
+	if err := cl.BeginTransaction(); err != nil {
+		return failed("beginning", err)
+	}
+	out := make([]*kgo.Record, len(records))
+	for i := range records {
+		out[i] = records[i].kgo()
+	}
+	if err := cl.ProduceSync(ctx, out...).FirstErr(); err != nil {
+		return failed("producing in", err)
+	}
+	return cl, offsets(out), nil
+}
+
+func offsets(records []*kgo.Record) []int64 {
+	out := make([]int64, len(records))
+	for i, r := range records {
+		out[i] = r.Offset
+	}
+	return out
 }
 
 func (r *Record) kgo() *kgo.Record {
