@@ -63,7 +63,7 @@ e2e: ## Black box tests on a real Kafka (E2EFLAGS; E2E_RACE=1 builds with -race)
 	go test -tags e2e -count=1 -p 1 -timeout 20m $(E2EFLAGS) ./e2e/... ./processors/exactlyonce
 
 .PHONY: chaos
-chaos: ## A mixed schedule of faults on three brokers (SEED, DURATION=45s)
+chaos: ## Each fault, and a mixed schedule, on three brokers (SEED, DURATION=45s)
 	go test -tags chaos -count=1 -p 1 -v -timeout 20m ./e2e/chaos
 
 .PHONY: soak

@@ -15,6 +15,39 @@ import (
 	"deliverystat/e2e/proxy"
 )
 
+// Each fault by itself, one after the other, on a service that never rests. That
+// every broker is killed means the leader of every partition of the input, the
+// tables and the tallies, and both coordinators.
+func TestNoFaultMakesANumberWrong(t *testing.T) {
+	r := deploy(t)
+	r.load(1, 15*time.Minute)
+	r.During("nothing", func() { r.calm(5 * time.Second) })
+	for i, fault := range chaos.Faults {
+		step := chaos.Step{Fault: fault, Target: i % 3, Lasts: 3 * time.Second}
+		switch fault {
+		case chaos.KillAtFrame:
+			for step.Frame = range chaos.Frames {
+				step.Target = step.Frame % 3
+				r.strike(step)
+			}
+		case chaos.KillBroker:
+			for step.Target = range r.replicas {
+				r.strike(step)
+			}
+		default:
+			r.strike(step)
+		}
+	}
+
+	report := r.judge()
+
+	r.tell(report)
+	for _, phase := range report.Phases {
+		require.GreaterOrEqual(t, phase.Positions, leastPositions, "positions while: %s", phase.Phase)
+	}
+	require.GreaterOrEqual(t, report.Gauges, 30)
+}
+
 // A mixed schedule: SEED repeats one, DURATION makes it longer.
 func TestAMixedSchedule(t *testing.T) {
 	seed, length := rand.Uint64(), 45*time.Second

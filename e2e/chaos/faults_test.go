@@ -4,6 +4,7 @@ package chaos_test
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -17,15 +18,24 @@ import (
 	"deliverystat/e2e/replica"
 )
 
+// leastPositions is how many different positions have to be answered from the
+// moment at which a fault strikes: silence must not pass.
+const leastPositions = 5
+
 // strike lets a fault happen, heals it, and waits until every replica is ready
 // and reflects what was written when it was healed.
 func (r *rig) strike(s chaos.Step) {
 	r.t.Helper()
 	r.t.Logf("%s", s)
 	r.During(string(s.Fault), func() {
+		began := time.Now()
 		r.inflict(s)
 		r.awaitReady(r.replicas...)
 		r.catchUp()
+		r.eventually("enough is answered", func() (string, bool) {
+			n := r.Positions(began)
+			return strconv.Itoa(n), n >= leastPositions
+		})
 	})
 	r.calm(s.Calm)
 }
@@ -43,6 +53,16 @@ func (r *rig) inflict(s chaos.Step) {
 	case chaos.KillAtFrame:
 		r.killAt(target, chaos.Frames[s.Frame])
 		require.NoError(r.t, target.Start())
+	case chaos.WipeTwo:
+		other := r.replicas[(s.Target+1)%3]
+		for _, one := range []*replica.Replica{target, other} {
+			require.NoError(r.t, one.Kill())
+			require.NoError(r.t, one.WipeDisk())
+		}
+		require.NoError(r.t, target.Start())
+		r.cutAll(s.Lasts / 2)
+		require.NoError(r.t, other.Start()) // which moves partitions in the midst of it
+		r.cutAll(s.Lasts / 2)
 	case chaos.LeaveForGood:
 		require.NoError(r.t, target.Kill())
 		r.awaitTakeover(target)
@@ -51,6 +71,26 @@ func (r *rig) inflict(s chaos.Step) {
 		require.NoError(r.t, target.Pause())
 		r.awaitTakeover(target)
 		require.NoError(r.t, target.Resume())
+	case chaos.FreezeLonger:
+		require.NoError(r.t, target.Pause())
+		r.calm(transactionTimeout)
+		r.awaitTakeover(target)
+		require.NoError(r.t, target.Resume())
+	case chaos.Scale:
+		for _, one := range []*replica.Replica{target, r.replicas[(s.Target+1)%3]} {
+			code, err := one.Stop()
+			require.NoError(r.t, err)
+			require.Zero(r.t, code, "replica %s", one.Name)
+		}
+		last := r.replicas[(s.Target+2)%3]
+		r.eventually("replica "+last.Name+" owns all partitions", func() (string, bool) {
+			n, err := last.Owned(r.t.Context(), prefix+"latest-delivery")
+			return fmt.Sprint(n, err), n == partitions
+		})
+		require.NoError(r.t, target.Start())
+		require.NoError(r.t, r.replicas[(s.Target+1)%3].Start())
+	case chaos.Twin:
+		r.twin(target)
 	case chaos.RestartAll:
 		for _, one := range r.replicas {
 			code, err := one.Stop()
@@ -69,16 +109,43 @@ func (r *rig) inflict(s chaos.Step) {
 		r.calm(s.Lasts)
 		r.brokers.Proxies[s.Target].Slow(0)
 	case chaos.CutAll:
-		for range 4 {
-			for _, p := range r.brokers.Proxies {
-				p.CutAll()
-			}
-			r.calm(s.Lasts / 4)
-		}
+		r.cutAll(s.Lasts)
 	case chaos.LoseOutcomes:
 		r.loseOutcomes(10)
 	default:
 		r.t.Fatalf("unknown fault %q", s.Fault)
+	}
+}
+
+// transactionTimeout is longer than the brokers wait for the end of one.
+const transactionTimeout = 12 * time.Second
+
+// cutAll ends all connections four times within d.
+func (r *rig) cutAll(d time.Duration) {
+	r.t.Helper()
+	for range 4 {
+		for _, p := range r.brokers.Proxies {
+			p.CutAll()
+		}
+		r.calm(d / 4)
+	}
+}
+
+// twin runs a second process under the name of a replica. One of the two has to
+// end by itself, with an alarm; whichever is left, the replica goes on alone.
+func (r *rig) twin(target *replica.Replica) {
+	r.t.Helper()
+	twin := r.prepare(r.t.TempDir(), target.Name)
+	require.NoError(r.t, twin.Start())
+	select {
+	case <-target.Process().Done():
+		require.Equal(r.t, 1, target.Process().ExitCode())
+		require.NoError(r.t, twin.Kill())
+		require.NoError(r.t, target.Start())
+	case <-twin.Process().Done():
+		require.Equal(r.t, 1, twin.Process().ExitCode())
+	case <-time.After(patience):
+		r.t.Fatal("both of two twins go on")
 	}
 }
 

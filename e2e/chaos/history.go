@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -74,6 +76,20 @@ func (h *History) Strange(answer string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.Odd = append(h.Odd, answer)
+}
+
+// Positions returns how many different positions were answered since from.
+func (h *History) Positions(from time.Time) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seen := map[string]bool{}
+	for _, a := range slices.Backward(h.Answers) {
+		if a.At.Before(from) {
+			break
+		}
+		seen[fmt.Sprint(a.Next)] = true
+	}
+	return len(seen)
 }
 
 // During runs f as a phase.

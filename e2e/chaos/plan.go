@@ -14,8 +14,12 @@ const (
 	KillReplica   Fault = "kill -9 of a replica, same disk"
 	KillAndWipe   Fault = "kill -9 of a replica, empty disk"
 	KillAtFrame   Fault = "kill -9 of a replica in the midst of a transaction"
+	WipeTwo       Fault = "kill -9 of two replicas, empty disks, connections cut while they recover"
 	LeaveForGood  Fault = "a replica stays away for longer than its session"
 	FreezeReplica Fault = "a replica stands still for longer than its session"
+	FreezeLonger  Fault = "a replica stands still for longer than its transactions may last"
+	Scale         Fault = "two of three replicas stop, and start again"
+	Twin          Fault = "a second process uses the name of a replica"
 	RestartAll    Fault = "the replicas are restarted one by one"
 	KillBroker    Fault = "kill -9 of a broker"
 	SlowBroker    Fault = "a broker answers 200 ms later"
@@ -25,7 +29,8 @@ const (
 
 // Faults are all of a mixed schedule.
 var Faults = []Fault{
-	KillReplica, KillAndWipe, KillAtFrame, LeaveForGood, FreezeReplica, RestartAll, KillBroker, SlowBroker, CutAll, LoseOutcomes,
+	KillReplica, KillAndWipe, KillAtFrame, WipeTwo, LeaveForGood, FreezeReplica, FreezeLonger, Scale, Twin, RestartAll,
+	KillBroker, SlowBroker, CutAll, LoseOutcomes,
 }
 
 // Step is one fault of a schedule.
