@@ -54,7 +54,7 @@ type store struct {
 	bytes    int               // of pending
 	flushing map[string][]byte // on their way to LevelDB
 	flushed  time.Time
-	failed   error // of a flush in the background
+	failed   error // of LevelDB: the next open begins with a new one
 	writer   any   // whose rows are taken; nil for nobody's
 	flushes  sync.WaitGroup
 }
@@ -79,6 +79,9 @@ func isUnusable(err error) bool {
 func (s *store) open(topicID string, usable func(storeMeta) error) error {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
+	if err := s.giveUp(); err != nil {
+		return err
+	}
 	if s.db == nil {
 		if err := s.openDB(); err != nil {
 			if !isUnusable(err) {
@@ -104,9 +107,47 @@ func (s *store) open(topicID string, usable func(storeMeta) error) error {
 		}
 	}
 	s.mu.Lock()
-	s.meta.TopicID, s.failed = topicID, nil
+	s.meta.TopicID = topicID
 	s.mu.Unlock()
 	return nil
+}
+
+// giveUp closes a LevelDB that has failed. It remembers a failed write, of a disk
+// that was full for one, and never works again; what it has on disk is a prefix
+// of the changelog all the same, unless it is corrupt.
+func (s *store) giveUp() error {
+	s.mu.RLock()
+	failed := s.failed
+	s.mu.RUnlock()
+	switch {
+	case s.db == nil || failed == nil:
+		return nil
+	case isUnusable(failed):
+		return s.wipe(failed)
+	}
+	s.log.Warn("opening a local store again after a fault", "dir", s.dir, "err", failed)
+	s.closeDB()
+	return nil
+}
+
+// closeDB closes a LevelDB of which nothing more is expected.
+func (s *store) closeDB() {
+	s.mu.Lock()
+	db := s.db
+	s.db = nil
+	s.mu.Unlock()
+	if err := db.Close(); err != nil {
+		s.log.Warn("closing an unusable local store", "dir", s.dir, "err", err)
+	}
+}
+
+// fails notes that LevelDB has failed.
+func (s *store) fails(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil && !errors.Is(err, leveldb.ErrClosed) {
+		s.failed = err
+	}
 }
 
 func (s *store) openDB() error {
@@ -115,6 +156,9 @@ func (s *store) openDB() error {
 	}
 	db, err := leveldb.OpenFile(s.dir, &opt.Options{
 		Filter: filter.NewBloomFilter(10), WriteBuffer: 4 << 20, BlockCacheCapacity: 8 << 20,
+		// By default it skips what is damaged in its journal and goes on behind it:
+		// rows would be missing below the offset.
+		Strict: opt.DefaultStrict | opt.StrictJournal | opt.StrictManifest,
 	})
 	if err != nil {
 		return err
@@ -142,10 +186,7 @@ func (s *store) openDB() error {
 func (s *store) wipe(why error) error {
 	s.log.Warn("local store cannot be used, rebuilding it from the changelog", "dir", s.dir, "err", why)
 	if s.db != nil {
-		if err := s.db.Close(); err != nil {
-			s.log.Warn("closing an unusable local store", "dir", s.dir, "err", err)
-		}
-		s.db = nil
+		s.closeDB()
 	}
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("wiping local store: %w", err)
@@ -177,6 +218,7 @@ func (s *store) get(key string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
+		s.fails(err)
 		return nil, fmt.Errorf("reading local store %s: %w", s.dir, err)
 	}
 	return v, nil
@@ -202,7 +244,9 @@ func (s *store) rows() (iter.Seq2[string, []byte], func() error) {
 				return
 			}
 		}
-		failed = it.Error()
+		if failed = it.Error(); failed != nil {
+			s.fails(failed)
+		}
 	}, func() error { return failed }
 }
 
@@ -249,23 +293,17 @@ func (s *store) putLocked(rows []Change, offset int64) {
 // unlockAndFlush writes the pending rows in the background when they are many
 // or old. It reports the fault of an earlier flush.
 func (s *store) unlockAndFlush() error {
-	err := s.failed
+	failed := s.failed
 	due := s.flushing == nil && (s.bytes >= maxPendingBytes || time.Since(s.flushed) >= s.interval)
 	full := s.flushing != nil && s.bytes >= 2*maxPendingBytes
 	s.mu.Unlock()
 	switch {
-	case err != nil:
-		return err
+	case failed != nil:
+		return fmt.Errorf("local store %s has failed: %w", s.dir, failed)
 	case full: // the disk is slower than the log: wait for it
 		return s.flush()
 	case due:
-		s.flushes.Go(func() {
-			if err := s.flush(); err != nil {
-				s.mu.Lock()
-				s.failed = err
-				s.mu.Unlock()
-			}
-		})
+		s.flushes.Go(func() { _ = s.flush() }) // a fault is noted, and shows at the next put
 	}
 	return nil
 }
@@ -317,7 +355,7 @@ func (s *store) flushLocked() error {
 	defer s.mu.Unlock()
 	if err != nil { // keep what LevelDB does not have
 		maps.Copy(rows, s.pending)
-		s.pending, s.flushing = rows, nil
+		s.pending, s.flushing, s.failed = rows, nil, err
 		return fmt.Errorf("writing local store %s: %w", s.dir, err)
 	}
 	s.flushing = nil

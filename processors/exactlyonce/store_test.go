@@ -1,10 +1,13 @@
 package exactlyonce
 
 import (
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -108,6 +111,82 @@ func TestStoreIsWipedWhenItCannotBeUsed(t *testing.T) {
 			require.NoError(t, s.put(nil, []Change{{"a", []byte("2")}}, 1), "it works again")
 		})
 	}
+}
+
+// damage overwrites the middle of the one file that pattern names, or of the
+// first of many.
+func damage(t *testing.T, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	content, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	copy(content[len(content)/2:], "garbage")
+	require.NoError(t, os.WriteFile(files[0], content, 0o600))
+}
+
+// Damage in the middle of the journal must not leave rows out below the offset.
+func TestStoreWithADamagedJournalIsAPrefix(t *testing.T) {
+	s := newTestStore(t)
+	require.NoError(t, s.open("id", always))
+	value := make([]byte, 1024)
+	for i := range int64(50) {
+		_, _ = rand.Read(value) // never fails
+		require.NoError(t, s.put(nil, []Change{{strconv.FormatInt(i, 10), slices.Clone(value)}}, i))
+		require.NoError(t, s.flush())
+	}
+	require.NoError(t, s.close())
+	damage(t, filepath.Join(s.dir, "*.log"))
+
+	require.NoError(t, s.open("id", always))
+
+	require.Len(t, contents(t, s), int(s.offset()+1))
+}
+
+// LevelDB finds a damaged table only when it is read. The attempt that reads it
+// fails, and the next one begins anew.
+func TestStoreWithADamagedTableStartsEmptyAfterTheFirstRead(t *testing.T) {
+	s := newTestStore(t)
+	require.NoError(t, s.open("id", always))
+	value := make([]byte, 1024)
+	for i := range int64(8000) { // more than a journal holds
+		_, _ = rand.Read(value) // never fails
+		require.NoError(t, s.put(nil, []Change{{strconv.FormatInt(i, 10), slices.Clone(value)}}, i))
+	}
+	require.NoError(t, s.close())
+	damage(t, filepath.Join(s.dir, "*.ldb"))
+	require.NoError(t, s.open("id", always))
+
+	rows, failed := s.rows()
+	for range rows {
+	}
+	require.ErrorContains(t, failed(), "corruption")
+
+	require.NoError(t, s.open("id", always))
+	require.Equal(t, int64(-1), s.offset())
+	require.Empty(t, contents(t, s))
+	require.NoError(t, s.put(nil, []Change{{"a", []byte("2")}}, 1), "it works again")
+}
+
+// After a write that failed, as on a full disk, LevelDB refuses all others. The
+// next attempt goes on from what the disk has.
+func TestStoreIsOpenedAgainAfterAFailedWrite(t *testing.T) {
+	s := newTestStore(t)
+	require.NoError(t, s.open("id", always))
+	require.NoError(t, s.put(nil, []Change{{"a", []byte("1")}}, 1))
+	require.NoError(t, s.flush())
+	require.NoError(t, s.db.SetReadOnly())
+	require.NoError(t, s.put(nil, []Change{{"b", []byte("1")}}, 2))
+	require.Error(t, s.flush())
+	require.ErrorContains(t, s.put(nil, []Change{{"c", []byte("1")}}, 3), "has failed")
+
+	require.NoError(t, s.open("id", always))
+
+	require.Equal(t, int64(1), s.offset(), "the changelog is read again from there")
+	require.Equal(t, map[string]string{"a": "1"}, contents(t, s))
+	require.NoError(t, s.put(nil, []Change{{"b", []byte("1")}}, 2))
+	require.NoError(t, s.flush())
 }
 
 // A broker that does not answer is no reason to read a whole changelog again.
