@@ -3,11 +3,13 @@
 package e2e_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"deliverystat/e2e/kafka"
+	"deliverystat/e2e/replica"
 )
 
 // Kafka ends a transaction with a marker that takes an offset but is no record.
@@ -129,4 +131,39 @@ func TestAnInputOfAnotherPartitionerIsNamed(t *testing.T) {
 	waitReady(t, r)
 	d.flags = append(d.flags, "--key-partitioner=crc32")
 	d.requireExact(truth{Counts: map[string]int64{"CREATED": 200}, Live: 200}, r)
+}
+
+// The input is deleted and created anew under running replicas, and filled
+// beyond where the former one ended: what is at the old offset is another event.
+// The rows of the former input stay, and every event of the new one is counted.
+func TestAnInputThatIsCreatedAnewIsReadFromItsBeginning(t *testing.T) {
+	d := install(t)
+	one, two := d.serve("one"), d.serve("two")
+	waitReady(t, one, two)
+	fill := func(prefix, status string, n int) {
+		var records []kafka.Record
+		for i := range n {
+			records = append(records, d.record(fmt.Sprintf("%s-%d", prefix, i), status, i))
+		}
+		d.produce(records...)
+	}
+	fill("before", "CREATED", 800)
+	d.requireExact(truth{Counts: map[string]int64{"CREATED": 800}, Live: 800}, one, two)
+
+	require.NoError(t, d.client.DeleteTopic(t.Context(), d.events()))
+	require.NoError(t, d.client.CreateTopics(t.Context(), kafka.Topic{Name: d.events(), Partitions: partitions}))
+	d.client = connect(t, d.cluster) // the former one knows the former topic
+	fill("after", "ASSIGNED", 3000)
+
+	want := truth{Counts: map[string]int64{"CREATED": 800, "ASSIGNED": 3000}, Live: 3800}
+	for _, r := range []*replica.Replica{one, two} {
+		eventually(t, "replica "+r.Name+" has counted the new input", func() (string, bool) {
+			counts, err := r.Counts(t.Context(), "")
+			if err != nil {
+				return err.Error(), false
+			}
+			return fmt.Sprintf("%+v", counts), counts.Live == want.Live
+		})
+	}
+	d.requireExact(want, one, two)
 }

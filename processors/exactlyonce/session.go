@@ -94,6 +94,7 @@ type handler struct {
 // fetched the offsets; goka recovers the tables, then the states are rebuilt.
 func (h *handler) Setup(cs sarama.ConsumerGroupSession) error {
 	a, start := h.a, time.Now()
+	a.cluster.forgetTopicIDs()
 	s := newSession(a, cs)
 	h.s = s
 	a.session.Store(s)

@@ -33,14 +33,30 @@ func (c *cluster) admin() (sarama.ClusterAdmin, error) {
 	return sarama.NewClusterAdminFromClient(c.Client)
 }
 
-// topicID returns Kafka's UUID of a topic, in hex. It is asked for once: a
-// topic that is created anew ends every session that uses it.
+// topicID returns Kafka's UUID of a topic, in hex. It is asked for once in a
+// session.
 func (c *cluster) topicID(topic string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id, ok := c.ids[topic]; ok {
 		return id, nil
 	}
+	id, err := c.lookUpTopicID(topic)
+	if err == nil {
+		c.ids[topic] = id
+	}
+	return id, err
+}
+
+// forgetTopicIDs makes topicID ask again: a topic may be created anew between
+// two sessions.
+func (c *cluster) forgetTopicIDs() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.ids)
+}
+
+func (c *cluster) lookUpTopicID(topic string) (string, error) {
 	admin, err := c.admin()
 	if err != nil {
 		return "", err
@@ -52,15 +68,10 @@ func (c *cluster) topicID(topic string) (string, error) {
 	if len(found) != 1 {
 		return "", fmt.Errorf("describing topic %s: %d answers", topic, len(found))
 	}
-	if errors.Is(found[0].Err, sarama.ErrUnknownTopicOrPartition) {
-		return "", fmt.Errorf("topic %s does not exist", topic)
-	}
 	if !errors.Is(found[0].Err, sarama.ErrNoError) {
 		return "", fmt.Errorf("describing topic %s: %w", topic, found[0].Err)
 	}
-	id := hex.EncodeToString(found[0].Uuid[:])
-	c.ids[topic] = id
-	return id, nil
+	return hex.EncodeToString(found[0].Uuid[:]), nil
 }
 
 // topicConfig returns the value of one topic setting.

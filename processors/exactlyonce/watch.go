@@ -27,6 +27,10 @@ func (s *session) watch() {
 	a := s.a
 	stands := make([]standing, len(s.shards))
 	for pause(s.Context(), a.cfg.StallAfter/looks) == nil {
+		if topic := s.recreated(); topic != "" {
+			_ = a.fail(at("topic", fmt.Errorf("topic %s was created anew: what is at our offset is another record", topic)))
+			return
+		}
 		var stalled []string
 		for p, sh := range s.shards {
 			if sh == nil || a.cfg.Stateless && !sh.running.Load() {
@@ -48,6 +52,22 @@ func (s *session) watch() {
 			return
 		}
 	}
+}
+
+// recreated names an input that is not the one with which the session began,
+// "" if there is none or nobody can tell. The brokers serve the offset of the
+// former topic from the new one as soon as it is long enough.
+func (s *session) recreated() string {
+	for topic := range s.Claims() {
+		was, err := s.a.cluster.topicID(topic)
+		if err != nil {
+			continue // the next look tells
+		}
+		if is, err := s.a.cluster.lookUpTopicID(topic); err == nil && is != was {
+			return topic
+		}
+	}
+	return ""
 }
 
 // watch ends the following, with its cause, when a partition stands still.
