@@ -75,14 +75,19 @@ func lastLine(log []byte) string {
 	return lines[len(lines)-1]
 }
 
-// The only broker is gone for 30 seconds in the midst of the load. The replica
-// answers what it knows meanwhile, says that this is stale, and is exact again
-// by itself.
+// The only broker is out of reach for 30 seconds in the midst of the load. The
+// replica answers what it knows meanwhile, says that this is stale, and is exact
+// again by itself. The broker lives on: one that is killed alone may lose the
+// markers of transactions (KAFKA-20734), which nobody heals by himself.
 func TestABrokerOutageHealsByItself(t *testing.T) {
-	cluster := ownBroker(t)
-	d := newDeploymentOn(t, cluster)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cluster, err := broker.StartProxied(ctx, t.TempDir(), 1)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, cluster.Close()) })
+	d := newDeploymentOn(t, cluster.Cluster)
 	d.createTopics("--partitions=" + strconv.Itoa(partitions))
-	r := d.serve("one", "--stale-after=5s")
+	r := d.serve("one", "--stale-after=5s", "--kafka-brokers="+cluster.ClientAddresses())
 	waitReady(t, r)
 	simulation := d.simulate("--events=60000", "--deliveries=10000", "--rate=3000", "--seed=5",
 		"--duplicates=0.1", "--out-of-order=0.1", "--malformed=0.01")
@@ -90,7 +95,7 @@ func TestABrokerOutageHealsByItself(t *testing.T) {
 	before, err := r.Counts(t.Context(), "")
 	require.NoError(t, err)
 
-	require.NoError(t, cluster.KillNode(1))
+	cluster.Proxies[0].Refuse(true)
 	outage := time.NewTimer(30 * time.Second)
 	eventually(t, "the answers say that they are stale", func() (string, bool) {
 		counts, err := r.Counts(t.Context(), "")
@@ -98,7 +103,7 @@ func TestABrokerOutageHealsByItself(t *testing.T) {
 		return counts.AsOf.Position, counts.AsOf.Stale
 	})
 	<-outage.C
-	restart(t, cluster)
+	cluster.Proxies[0].Refuse(false)
 
 	truth := simulation.wait(t)
 	require.Positive(t, truth.Live)

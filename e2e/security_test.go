@@ -144,8 +144,9 @@ func TestThePermissionsAreMinimal(t *testing.T) {
 			continue
 		}
 		if !made.Allowed {
-			// Clients ask for all topics, and are told of those that they may see.
-			require.Equal(t, "Metadata", made.Request, "%+v", made)
+			// Of all topics, and of those of a transaction, we are told which we may see.
+			require.Equal(t, "DESCRIBE", made.Operation, "%+v", made)
+			require.Contains(t, []string{"Metadata", "DescribeTransactions"}, made.Request, "%+v", made)
 			continue
 		}
 		for _, p := range granted {

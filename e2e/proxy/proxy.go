@@ -47,11 +47,11 @@ type Proxy struct {
 	running  sync.WaitGroup
 	passed   [128]atomic.Int64 // requests by API key
 
-	mu    sync.Mutex
-	open  map[net.Conn]struct{}
-	delay time.Duration
-	judge func(Frame) Verdict
-	done  bool
+	mu     sync.Mutex
+	open   map[net.Conn]struct{}
+	delay  time.Duration
+	judge  func(Frame) Verdict
+	closed bool // lets nobody in
 }
 
 // Listen starts a proxy at a free loopback port for the broker at target.
@@ -74,10 +74,7 @@ func (p *Proxy) Requests(api int16) int64 { return p.passed[api].Load() }
 // Close ends the proxy and all its connections.
 func (p *Proxy) Close() error {
 	err := p.listener.Close()
-	p.mu.Lock()
-	p.done = true
-	p.mu.Unlock()
-	p.CutAll()
+	p.Refuse(true)
 	p.running.Wait()
 	return err
 }
@@ -88,6 +85,17 @@ func (p *Proxy) CutAll() {
 	defer p.mu.Unlock()
 	for c := range p.open {
 		_ = c.Close() // that is the fault
+	}
+}
+
+// Refuse ends all connections and lets nobody in, as a broker that is gone; false
+// heals.
+func (p *Proxy) Refuse(refuse bool) {
+	p.mu.Lock()
+	p.closed = refuse
+	p.mu.Unlock()
+	if refuse {
+		p.CutAll()
 	}
 }
 
@@ -144,13 +152,13 @@ func (p *Proxy) enter(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range conns {
-		if p.done {
+		if p.closed {
 			_ = c.Close() // nobody uses it yet
 			continue
 		}
 		p.open[c] = struct{}{}
 	}
-	return !p.done
+	return !p.closed
 }
 
 func (p *Proxy) leave(conns ...net.Conn) {

@@ -75,3 +75,19 @@ func TestAnAnswerIsLostAfterItsRequestArrived(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, int64(1), p.Requests(proxy.EndTxn))
 }
+
+func TestABrokerThatIsOutOfReach(t *testing.T) {
+	p, client, broker := connect(t)
+	pass(t, client, broker, request(proxy.Produce, 1))
+
+	p.Refuse(true)
+
+	_, err := client.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "who is connected is cut off")
+	next, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Address())
+	require.NoError(t, err)
+	require.NoError(t, next.SetDeadline(time.Now().Add(time.Minute)))
+	_, err = next.Read(make([]byte, 1))
+	require.Error(t, err, "nobody is let in")
+	require.NoError(t, next.Close())
+}
