@@ -68,8 +68,11 @@ func (c *cluster) lookUpTopicID(topic string) (string, error) {
 	if len(found) != 1 {
 		return "", fmt.Errorf("describing topic %s: %d answers", topic, len(found))
 	}
-	if !errors.Is(found[0].Err, sarama.ErrNoError) {
-		return "", fmt.Errorf("describing topic %s: %w", topic, found[0].Err)
+	switch err := found[0].Err; {
+	case errors.Is(err, sarama.ErrUnknownTopicOrPartition):
+		return "", fmt.Errorf("topic %s does not exist", topic)
+	case !errors.Is(err, sarama.ErrNoError):
+		return "", fmt.Errorf("describing topic %s: %w", topic, err)
 	}
 	return hex.EncodeToString(found[0].Uuid[:]), nil
 }
