@@ -132,7 +132,7 @@ func (v *Live) take(now int64) *liveTrip {
 func (v *Live) create(now time.Time) *liveTrip {
 	v.created++
 	t := &liveTrip{
-		delivery: newDelivery(v.r, v.created, now.In(seoul).Format("20060102")),
+		delivery: newDelivery(v.r, v.created, now.UTC().Format("20060102")),
 		path:     v.paths[v.r.IntN(len(v.paths))],
 		due:      now.UnixNano(),
 	}

@@ -102,7 +102,7 @@ func (m *Market) Next() (Record, bool) {
 // happen.
 func (m *Market) travel(r *rand.Rand) error {
 	o := &m.options
-	date := o.End.In(seoul).Format("20060102")
+	date := o.End.UTC().Format("20060102")
 	all, err := paths(o.Rules.Lifecycle)
 	if err != nil {
 		return err
