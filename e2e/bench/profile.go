@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -22,10 +23,12 @@ func (s *stage) startProfile(ctx context.Context, r *replica.Replica) (finish fu
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.profile(ctx, r, s.runs) }()
-	return func() error { return <-done }
+	return func() error {
+		return errors.Join(s.take(ctx, r, s.runs, "heap", "heap"), s.take(ctx, r, s.runs, "allocs", "allocs"), <-done)
+	}
 }
 
-// profile writes a CPU profile and, from its end, an allocation profile.
+// profile writes a CPU profile of the first seconds.
 func (s *stage) profile(ctx context.Context, r *replica.Replica, run int) error {
 	if err := until(ctx, r.Process(), "the admin server", func() (bool, error) {
 		a, err := r.GetAdmin(ctx, "/livez")
@@ -33,24 +36,23 @@ func (s *stage) profile(ctx context.Context, r *replica.Replica, run int) error 
 	}); err != nil {
 		return err
 	}
+	return s.take(ctx, r, run, "cpu", fmt.Sprintf("profile?seconds=%d", profileSeconds))
+}
+
+// take writes one profile to a file.
+func (s *stage) take(ctx context.Context, r *replica.Replica, run int, name, path string) error {
+	a, err := r.GetAdmin(ctx, "/debug/pprof/"+path)
+	if err != nil {
+		return fmt.Errorf("taking a %s profile: %w", name, err)
+	}
+	if a.Status != http.StatusOK {
+		return fmt.Errorf("taking a %s profile: %d %s", name, a.Status, a.Body)
+	}
 	if err := os.MkdirAll(s.profiles, 0o750); err != nil {
 		return fmt.Errorf("making the folder of profiles: %w", err)
 	}
-	for _, p := range []struct{ name, path string }{
-		{"cpu", fmt.Sprintf("profile?seconds=%d", profileSeconds)},
-		{"heap", "heap"},
-	} {
-		a, err := r.GetAdmin(ctx, "/debug/pprof/"+p.path)
-		if err != nil {
-			return fmt.Errorf("taking a %s profile: %w", p.name, err)
-		}
-		if a.Status != http.StatusOK {
-			return fmt.Errorf("taking a %s profile: %d %s", p.name, a.Status, a.Body)
-		}
-		path := filepath.Join(s.profiles, fmt.Sprintf("%d-%s.pprof", run, p.name))
-		if err := os.WriteFile(path, a.Body, 0o600); err != nil {
-			return fmt.Errorf("writing a profile: %w", err)
-		}
+	if err := os.WriteFile(filepath.Join(s.profiles, fmt.Sprintf("%d-%s.pprof", run, name)), a.Body, 0o600); err != nil {
+		return fmt.Errorf("writing a profile: %w", err)
 	}
 	return nil
 }
