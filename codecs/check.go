@@ -2,7 +2,6 @@ package codecs
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/tidwall/gjson"
 )
@@ -28,32 +27,21 @@ func (d *Decoder) check(r *Record, f *fields, out *Decoded) {
 	if !ok || !checkText("event_id", f.eventID, out) {
 		return
 	}
-	size := len(id) + len(f.eventID.text) + len(name)
 	for a := range f.attributes {
 		if !checkText(Attribute(a).String(), f.attributes[a], out) {
 			return
 		}
-		size += len(f.attributes[a].text)
 	}
 
 	e := &out.Event
+	e.DeliveryID, e.EventID = id, f.eventID.text
 	e.OccurredAt, e.Sequence, e.Sequenced = at, sequence, sequenced
 	e.Status, _ = d.lifecycle.Parse(name)
-	// One allocation for all strings, so that the record's buffer is let go.
-	var kept strings.Builder
-	kept.Grow(size)
-	keep := func(s string) string {
-		start := kept.Len()
-		kept.WriteString(s)
-		return kept.String()[start:]
-	}
-	e.DeliveryID = keep(id)
-	e.EventID = keep(f.eventID.text)
-	if canonical := d.lifecycle.Name(e.Status); canonical != name {
-		e.RawStatus = keep(name)
+	if d.lifecycle.Name(e.Status) != name {
+		e.RawStatus = name
 	}
 	for a := range f.attributes {
-		e.Attributes[a] = keep(f.attributes[a].text)
+		e.Attributes[a] = f.attributes[a].text
 	}
 	e.Hash = d.lifecycle.HashEvent(e)
 }

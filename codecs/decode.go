@@ -80,8 +80,9 @@ func (d *Decoder) Mapping() string {
 	return d.mapping.version()
 }
 
-// Decode never fails and never panics. out is overwritten. What it keeps of r
-// it has copied.
+// Decode never fails and never panics. out is overwritten. The strings of an
+// event are parts of r's key and value where they stand there as they are: the
+// event is valid as long as those are not changed, and keeps them in memory.
 //
 // If a record has several faults, the reason is that of the first in this
 // order: the value as a whole, the delivery ID, the record key, status, event
@@ -143,7 +144,7 @@ const (
 )
 
 // textOf is b as a string without a copy. It is valid only as long as b is not
-// changed, so nothing that outlives Decode may be a part of it.
+// changed, and who keeps a part of it keeps all of it in memory.
 func textOf(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // a copy of each value would cost more than reading it
 }

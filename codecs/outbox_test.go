@@ -232,24 +232,6 @@ func TestHugeValues(t *testing.T) {
 
 const minimalMembers = `"delivery_id":"D-1","status":"CREATED","occurred_at":1796032800`
 
-// What Decode keeps is not part of the record: the caller reuses its buffer.
-func TestEventKeepsNothingOfTheRecord(t *testing.T) {
-	for _, value := range []string{payload, quoteJSON(payload), withSchema(payload)} {
-		d, err := codecs.NewDecoder(codecs.FormatAuto, codecs.BuiltinLifecycle())
-		require.NoError(t, err)
-		b := []byte(value)
-		id := []byte("e-9")
-		var out codecs.Decoded
-		d.Decode(&codecs.Record{Key: "D-1", Value: b, Headers: func() []codecs.Header { return []codecs.Header{{"id", id}, {"sequence", []byte("1")}} }}, &out)
-		require.Equal(t, codecs.IsEvent, out.Outcome, out.Detail)
-		for i := range b {
-			b[i] = '#'
-		}
-		copy(id, "###")
-		require.Equal(t, outboxEvent(func(e *codecs.Event) { e.Sequence, e.Sequenced = 1, true }), out.Event)
-	}
-}
-
 // A value that tells all does not make the caller collect headers.
 func TestHeadersAreReadOnlyIfNeeded(t *testing.T) {
 	d, err := codecs.NewDecoder(codecs.FormatAuto, codecs.BuiltinLifecycle())

@@ -96,8 +96,35 @@ type roomyRow struct {
 // ReadRow reads the bytes of a row. A status that the lifecycle does not have
 // becomes UNKNOWN; if it is the winner's, its name is kept as the raw status.
 func (l *Lifecycle) ReadRow(b []byte) (*Row, error) {
+	roomy := &roomyRow{}
+	roomy.Timeline = roomy.timeline[:0]
 	r := &rowReader{lifecycle: l, message: newMessage(b), text: string(b)}
-	return r.read()
+	if err := r.read(&roomy.Row); err != nil {
+		return nil, err
+	}
+	return &roomy.Row, nil
+}
+
+// RowBuffer holds one row at a time, for who reads many and keeps none. The zero
+// value is ready for use.
+type RowBuffer struct {
+	row      Row
+	timeline []StatusTimes
+	keys     [NumAttributes]OrderKey
+}
+
+// Read is ReadRow without an allocation. The row is valid until the next Read,
+// and as long as b is not changed: its strings are parts of b.
+func (buf *RowBuffer) Read(l *Lifecycle, b []byte) (*Row, error) {
+	if buf.timeline == nil {
+		buf.timeline = make([]StatusTimes, 0, l.Len())
+	}
+	buf.row = Row{Timeline: buf.timeline[:0]}
+	r := rowReader{lifecycle: l, message: newMessage(b), text: textOf(b), keys: buf.keys[:0]}
+	if err := r.read(&buf.row); err != nil {
+		return nil, err
+	}
+	return &buf.row, nil
 }
 
 // rowReader reads one row. All strings of the row are parts of text.
@@ -105,12 +132,11 @@ type rowReader struct {
 	lifecycle *Lifecycle
 	message   message
 	text      string
+	keys      []OrderKey // room for those of attributes; more are allocated
 }
 
-func (r *rowReader) read() (*Row, error) {
-	roomy := &roomyRow{}
-	row := &roomy.Row
-	row.Timeline = roomy.timeline[:0]
+// read reads into a row that is empty but for the room of its timeline.
+func (r *rowReader) read(row *Row) error {
 	row.Horizon = None
 	var version uint64
 	var winnerName string
@@ -136,13 +162,13 @@ func (r *rowReader) read() (*Row, error) {
 		}
 	}
 	if err := m.finish("row", version); err != nil {
-		return nil, err
+		return err
 	}
 	if row.RawStatus == "" && row.Winner.Status == Unknown && winnerName != UnknownName {
 		row.RawStatus = winnerName
 	}
 	row.Timeline = normalTimeline(row.Timeline)
-	return row, nil
+	return nil
 }
 
 func (r *rowReader) string(m *message) string {
@@ -216,7 +242,7 @@ func (r *rowReader) attribute(m *message, row *Row) {
 		case attributeValue:
 			v.Value = r.string(m)
 		case attributeKey:
-			v.Key = &OrderKey{}
+			v.Key = r.newKey()
 			r.orderKey(m, v.Key)
 		default:
 			m.skip()
@@ -226,6 +252,15 @@ func (r *rowReader) attribute(m *message, row *Row) {
 	if a, ok := ParseAttribute(name); ok {
 		row.Attributes[a] = v
 	}
+}
+
+func (r *rowReader) newKey() *OrderKey {
+	n := len(r.keys)
+	if n == cap(r.keys) {
+		return &OrderKey{}
+	}
+	r.keys = append(r.keys, OrderKey{})
+	return &r.keys[n]
 }
 
 func (r *rowReader) times(m *message, row *Row) {

@@ -31,7 +31,7 @@ type LatestDeliveryConfig struct {
 	FullTallyEvery  time.Duration    // default 6h: a quarter of the retention of the tallies
 	DeletesPerEpoch int              // deletes of forgotten rows per partition; default 5,000
 	ReadsPerEpoch   int              // rows read for the summaries of what the clock closed, per partition; default 500
-	CachedRows      int              // decoded rows kept in memory by a process that owns every partition; default 100,000
+	CachedRows      int              // rows kept in memory by a process that owns every partition; default 100,000
 	Now             func() time.Time // when to repeat tallies and how late events are; default time.Now
 }
 
@@ -123,7 +123,6 @@ func (d *deliveryState) consume(r *exactlyonce.Record) error {
 	d.running.consumed = true
 
 	d.headers = r.Headers
-	// The decoder copies what it keeps.
 	d.record.Key = unsafe.String(unsafe.SliceData(r.Key), len(r.Key)) //nolint:gosec // as long as r, and not changed
 	d.record.Value, d.record.Timestamp = r.Value, unixNano(r.Timestamp)
 	d.cfg.Decoder.Decode(&d.record, &d.decoded)
@@ -153,7 +152,7 @@ func decodedHeaders(all []*exactlyonce.Header) []codecs.Header {
 }
 
 // committedRow reads a row of the table.
-func (d *deliveryState) committedRow(key string) (*codecs.Row, error) {
+func (d *deliveryState) committedRow(key string) ([]byte, error) {
 	value, err := d.assignment.Get(key)
 	if err != nil {
 		return nil, fmt.Errorf("reading a row of partition %d: %w", d.assignment.Partition, err)
@@ -161,11 +160,7 @@ func (d *deliveryState) committedRow(key string) (*codecs.Row, error) {
 	if value == nil {
 		return nil, fmt.Errorf("reading a row of partition %d: it is indexed and not in the table", d.assignment.Partition)
 	}
-	row, err := d.settings.Lifecycle.ReadRow(value)
-	if err != nil {
-		return nil, fmt.Errorf("decoding a row of partition %d: %w", d.assignment.Partition, err)
-	}
-	return row, nil
+	return value, nil
 }
 
 // Cut implements exactlyonce.State.

@@ -388,6 +388,28 @@ func TestRowsAreFoundInEveryPlace(t *testing.T) {
 	require.Equal(t, map[string]int64{"live DELIVERING": 5}, told(f.tallies())[""])
 }
 
+// A decoded event is a part of its record. Nothing of it stays in the state but
+// copies: whatever is kept would keep all that was fetched with the record.
+func TestStateKeepsNothingOfARecord(t *testing.T) {
+	s := shortSettings()
+	s.Dimensions = []codecs.Attribute{codecs.Region}
+	records := []fakeRecord{
+		wire("a", "CREATED", 1, "region", "seoul", "order_id", "o-a"), wire("b", "CREATED", 1, "region", "busan"),
+		wire("a", "sent", 2, "event_id", "e-2"), wire("b", "DELIVERED", 2), wire("a", "DELIVERED", 3, "region", "jeju"),
+		wire("c", "CREATED", 9), wire("a", "CREATED", 10, "region", "seoul"), wire("a", "ASSIGNED", 11),
+	}
+	want := run(t, s, records...)
+	f := newFirstStage(t, s, records...)
+	f.spoil = true
+	f.assign()
+
+	f.drain()
+
+	require.Equal(t, want.table, f.table)
+	require.Equal(t, want.emitted, f.emitted)
+	require.NotEmpty(t, f.summaries())
+}
+
 // The story of the lost retraction: a transition was decided and its state survived,
 // but the retraction that belongs to it did not. Here both are in one epoch, so
 // the transition is decided again from the committed row.

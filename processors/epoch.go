@@ -22,10 +22,10 @@ type epoch struct {
 	tally    *codecs.Tally // nil if there is nothing to tell
 }
 
-// change is one row that the epoch changed; a nil row is a delete.
+// change is one row that the epoch changed, encoded; a nil row is a delete.
 type change struct {
 	key string
-	row *codecs.Row
+	row []byte
 }
 
 func newEpoch(number uint32, l *codecs.Lifecycle) *epoch {
@@ -33,13 +33,13 @@ func newEpoch(number uint32, l *codecs.Lifecycle) *epoch {
 }
 
 // change notes the row of e, which replaces one that the epoch changed before.
-func (ep *epoch) change(e *entry, row *codecs.Row) {
+func (ep *epoch) change(e *entry) {
 	if e.epoch == ep.number {
-		ep.changes[e.slot].row = row
+		ep.changes[e.slot].row = e.row
 		return
 	}
 	e.epoch, e.slot = ep.number, int32(len(ep.changes))
-	ep.changes = append(ep.changes, change{e.key, row})
+	ep.changes = append(ep.changes, change{e.key, e.row})
 }
 
 // recycle empties the epoch for another use, and lets go of what it held.
@@ -61,14 +61,8 @@ type deliveryEpoch struct {
 // Write implements exactlyonce.Epoch. The progress row comes last, so that
 // whoever reads it has read all that it speaks of.
 func (ep deliveryEpoch) Write(w *exactlyonce.Writer) error {
-	const usual = 512 // bytes of a row or a summary
-	l := ep.settings.Lifecycle
 	for _, c := range ep.changes {
-		if c.row == nil {
-			w.Row(c.key, nil)
-			continue
-		}
-		w.Row(c.key, l.AppendRow(w.Room(usual), c.row))
+		w.Row(c.key, c.row)
 	}
 	for _, key := range ep.deletes {
 		w.Row(key, nil)
@@ -81,7 +75,7 @@ func (ep deliveryEpoch) Write(w *exactlyonce.Writer) error {
 		}
 	}
 	for _, sum := range ep.summaries {
-		w.Record(ep.topics.Summaries, sum.key, l.AppendSummary(w.Room(2*usual), sum.key, sum.row, sum.closing), nil)
+		w.Record(ep.topics.Summaries, sum.key, sum.value, nil)
 	}
 	for i := range ep.letters {
 		key, value, headers := ep.letters[i].record()

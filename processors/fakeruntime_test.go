@@ -1,6 +1,7 @@
 package processors_test
 
 import (
+	"bytes"
 	"maps"
 	"time"
 
@@ -63,6 +64,7 @@ type fakeRuntime struct {
 	partition  int32
 	partitions int32
 	input      *fakeTopic
+	spoil      bool // overwrite a record after its callback
 
 	// Committed.
 	table     map[string][]byte
@@ -119,13 +121,17 @@ func (r *fakeRuntime) consume(n int) {
 		rec := r.input.records[r.next-r.input.start]
 		in := &exactlyonce.Record{
 			Topic: r.input.name, Partition: r.partition, Offset: r.next,
-			Timestamp: rec.timestamp, Key: []byte(rec.key), Value: rec.value,
+			Timestamp: rec.timestamp, Key: []byte(rec.key), Value: bytes.Clone(rec.value),
 		}
 		in.Headers = append(in.Headers, rec.more...)
 		for name, v := range rec.headers {
 			in.Headers = append(in.Headers, &exactlyonce.Header{Key: []byte(name), Value: v})
 		}
 		require.NoError(r.t, processors.Consume(r.state, in))
+		if r.spoil {
+			copy(in.Key, bytes.Repeat([]byte("#"), len(in.Key)))
+			copy(in.Value, bytes.Repeat([]byte("#"), len(in.Value)))
+		}
 		r.next++
 	}
 }

@@ -3,8 +3,6 @@ package processors
 import (
 	"cmp"
 	"slices"
-
-	"deliverystat/codecs"
 )
 
 // graves are the keys of forgotten rows whose deletes are to be written.
@@ -17,8 +15,8 @@ type graves struct {
 // grave is a forgotten row that the table still has.
 type grave struct {
 	key  string
-	owes bool        // its last summary, which goes with the delete
-	row  *codecs.Row // nil if it is not in memory
+	owes bool   // its last summary, which goes with the delete
+	row  []byte // nil if it is not in memory
 }
 
 func newGraves() graves {

@@ -10,15 +10,15 @@ import (
 // counts and to expire the row without reading it.
 type entry struct {
 	key       string
-	scopes    *scopeSet   // where the row is counted
-	row       *codecs.Row // decoded, if it is in memory
-	due       int64       // the clock beyond which the standing changes next
-	queued    int64       // the time by which the entry is queued, at most due
-	orderTime int64       // greatest order time of any event merged into the row
-	place     int32       // in its queue, -1 if it is in none
-	slot      int32       // in the changes of the epoch
-	epoch     uint32      // that changed the row last, 0 for none
-	touched   uint32      // generation of the row cache
+	scopes    *scopeSet // where the row is counted
+	row       []byte    // encoded, if it is in memory
+	due       int64     // the clock beyond which the standing changes next
+	queued    int64     // the time by which the entry is queued, at most due
+	orderTime int64     // greatest order time of any event merged into the row
+	place     int32     // in its queue, -1 if it is in none
+	slot      int32     // in the changes of the epoch
+	epoch     uint32    // that changed the row last, 0 for none
+	touched   uint32    // generation of the row cache
 	status    codecs.Status
 	closed    bool
 	owes      bool // a summary, see partition.owing

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -95,11 +96,27 @@ func TestTallyLetsGoOfEmptyScopes(t *testing.T) {
 	require.Empty(t, tl.sets)
 }
 
+// The values of a row are parts of the record or of the bytes it was read from,
+// which must not stay in memory for them.
+func TestTallyCopiesTheValuesOfARow(t *testing.T) {
+	s := DefaultSettings()
+	s.Dimensions = []codecs.Attribute{codecs.Region}
+	value := []byte("seoul")
+	row := &codecs.Row{}
+	row.Attributes[codecs.Region].Value = unsafe.String(&value[0], len(value)) //nolint:gosec // what the decoder does with the bytes of a record
+	set := newTally(s).setOf(row, nil)
+
+	copy(value, "#####")
+
+	require.Equal(t, "seoul", set.values[codecs.Region])
+	require.Equal(t, "region=seoul", set.scopes[1].scope)
+}
+
 func TestRowCacheIsBounded(t *testing.T) {
 	c := newRowCache(10)
 	entries := make([]*entry, 100)
 	for i := range entries {
-		entries[i] = &entry{row: &codecs.Row{}}
+		entries[i] = &entry{row: []byte{1}}
 		c.touch(entries[i])
 		c.touch(entries[0]) // used all the time
 	}

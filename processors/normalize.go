@@ -104,7 +104,6 @@ func (n *normalizeState) Recover(a *exactlyonce.Assignment) error {
 // consume is the callback for each record of the source.
 func (n *normalizeState) consume(r *exactlyonce.Record) error {
 	n.headers = r.Headers
-	// The decoder copies what it keeps.
 	n.record.Key = unsafe.String(unsafe.SliceData(r.Key), len(r.Key)) //nolint:gosec // as long as r, and not changed
 	n.record.Value, n.record.Timestamp = r.Value, unixNano(r.Timestamp)
 	n.cfg.Decoder.Decode(&n.record, &n.decoded)

@@ -1,7 +1,9 @@
 package processors
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
 
 	"deliverystat/codecs"
 )
@@ -20,12 +22,25 @@ type partition struct {
 	frozen   *epoch // being committed, or nil
 	spare    *epoch // for the next cut, or nil
 	graves   graves
-	owing    []*entry                              // in line for their summary; those that owe none are skipped
-	stored   func(key string) (*codecs.Row, error) // reads a committed row
+	owing    []*entry                         // in line for their summary; those that owe none are skipped
+	stored   func(key string) ([]byte, error) // reads a committed row
+	scratch  scratch
 }
 
-func newPartition(s *Settings, cachedRows int, stored func(key string) (*codecs.Row, error)) *partition {
-	return &partition{
+// scratch holds the rows that are decoded just now. Nothing but their bytes is
+// kept: a row that is decoded when an event comes for it costs less than keeping
+// it decoded, with its strings, before the eyes of the garbage collector.
+type scratch struct {
+	row   codecs.RowBuffer // that an event is applied to
+	other codecs.RowBuffer // that is looked at meanwhile
+	next  codecs.Row       // what becomes of row
+	times []codecs.StatusTimes
+	bytes []byte
+	room  roomFor
+}
+
+func newPartition(s *Settings, cachedRows int, stored func(key string) ([]byte, error)) *partition {
+	p := &partition{
 		settings: s,
 		stream:   NewStream(),
 		index:    newIndex(),
@@ -35,6 +50,12 @@ func newPartition(s *Settings, cachedRows int, stored func(key string) (*codecs.
 		graves:   newGraves(),
 		stored:   stored,
 	}
+	p.scratch.times = make([]codecs.StatusTimes, 0, s.Lifecycle.Len())
+	p.scratch.room = func(int) *codecs.Row {
+		p.scratch.next = codecs.Row{Timeline: p.scratch.times}
+		return &p.scratch.next
+	}
+	return p
 }
 
 // read takes one record through the decisions, in the order that the package
@@ -42,24 +63,28 @@ func newPartition(s *Settings, cachedRows int, stored func(key string) (*codecs.
 func (p *partition) read(rec *codecs.Record, d *codecs.Decoded, misplaced bool) (Verdict, error) {
 	p.stream.record(rec.Timestamp)
 	if r := p.settings.Admit(d, rec.Timestamp, misplaced); r.Result != Applied {
-		p.expire()
+		if err := p.expire(); err != nil {
+			return Verdict{}, err
+		}
 		p.running.stats.count(r)
 		return r, nil
 	}
 	event := &d.Event
 	p.stream.Clock = max(p.stream.Clock, event.OccurredAt)
-	p.expire()
+	if err := p.expire(); err != nil {
+		return Verdict{}, err
+	}
 	e := p.index.entries[event.DeliveryID]
 	row, err := p.row(e)
 	if err != nil {
 		return Verdict{}, err
 	}
-	t := p.settings.Observe(row, event, p.stream)
+	t := p.settings.observe(row, event, p.stream, p.scratch.room)
 	r := Verdict{Result: t.Result}
 	switch {
 	case t.Result != Late:
 	case acceptsLate(rec):
-		t = p.settings.Accept(row, event, p.stream)
+		t = p.settings.accept(row, event, p.stream, p.scratch.room)
 		r = Verdict{Result: t.Result, Detail: "it is late, and marked to be applied all the same"}
 	default:
 		r = p.settings.refuseLate(row, event, p.stream)
@@ -68,7 +93,9 @@ func (p *partition) read(rec *codecs.Record, d *codecs.Decoded, misplaced bool) 
 		if err := p.write(e, event.DeliveryID, row, t.Row); err != nil {
 			return Verdict{}, err
 		}
-		p.expire()
+		if err := p.expire(); err != nil {
+			return Verdict{}, err
+		}
 	}
 	p.running.stats.count(r)
 	if t.Result == Applied {
@@ -77,7 +104,7 @@ func (p *partition) read(rec *codecs.Record, d *codecs.Decoded, misplaced bool) 
 	return r, nil
 }
 
-// row returns the row of e, nil if e is nil.
+// row returns the row of e, nil if e is nil. It is valid until the next call.
 func (p *partition) row(e *entry) (*codecs.Row, error) {
 	if e == nil {
 		return nil, nil
@@ -91,11 +118,27 @@ func (p *partition) row(e *entry) (*codecs.Row, error) {
 	}
 	e.row = row
 	p.rows.touch(e)
-	return row, nil
+	return p.decode(&p.scratch.row, row)
+}
+
+func (p *partition) decode(into *codecs.RowBuffer, row []byte) (*codecs.Row, error) {
+	decoded, err := into.Read(p.settings.Lifecycle, row)
+	if err != nil {
+		return nil, fmt.Errorf("decoding a row: %w", err)
+	}
+	return decoded, nil
+}
+
+// keep makes row what e is, in memory and in the running epoch.
+func (p *partition) keep(e *entry, row *codecs.Row) {
+	p.scratch.bytes = p.settings.Lifecycle.AppendRow(p.scratch.bytes[:0], row)
+	e.row = bytes.Clone(p.scratch.bytes)
+	p.rows.touch(e)
+	p.running.change(e)
 }
 
 // inMemory returns the row of e, or nil if only the table has it.
-func (p *partition) inMemory(e *entry) *codecs.Row {
+func (p *partition) inMemory(e *entry) []byte {
 	switch {
 	case e.row != nil:
 		return e.row
@@ -117,7 +160,7 @@ func (p *partition) write(e *entry, id string, old, row *codecs.Row) error {
 			return err
 		}
 		e = &entry{
-			key:    id,
+			key:    strings.Clone(id), // id is a part of the record
 			scopes: p.tally.setOf(row, nil),
 			due:    st.Due,
 			status: st.Status,
@@ -133,18 +176,16 @@ func (p *partition) write(e *entry, id string, old, row *codecs.Row) error {
 		told = old.Summarized
 		if e.owes {
 			e.owes = false
-			told = p.summarize(id, old)
+			told = p.summarize(e.key, old)
 		}
 		p.move(e, p.tally.setOf(row, e.scopes), st.Status, st.Closed, st.Due)
 	}
 	if st.Closed || told != (codecs.Closing{}) {
-		told = p.summarize(id, row)
+		told = p.summarize(e.key, row)
 	}
 	row.Summarized = told
 	e.orderTime = p.settings.GreatestOrderTime(row)
-	e.row = row
-	p.rows.touch(e)
-	p.running.change(e, row)
+	p.keep(e, row)
 	return nil
 }
 
@@ -162,16 +203,18 @@ func (p *partition) move(e *entry, scopes *scopeSet, status codecs.Status, close
 }
 
 // expire abandons and forgets every row that is due, in order of due time and
-// then of key. It reads no row: the index has what is needed.
-func (p *partition) expire() {
+// then of key. The index has what is needed.
+func (p *partition) expire() error {
 	s := p.settings
 	for {
 		e := p.index.next(p.stream.Clock, s.Forgets(p.stream))
 		switch {
 		case e == nil:
-			return
+			return nil
 		case e.closed:
-			p.forget(e)
+			if err := p.forget(e); err != nil {
+				return err
+			}
 		default: // the clock has passed the greatest event time + abandon-after
 			st := s.closed(s.Lifecycle.Abandoned(), e.due, p.stream)
 			p.move(e, e.scopes, st.Status, st.Closed, st.Due)
@@ -181,7 +224,7 @@ func (p *partition) expire() {
 }
 
 // forget makes e no row any more, and raises the horizon over all its events.
-func (p *partition) forget(e *entry) {
+func (p *partition) forget(e *entry) error {
 	p.stream.Horizon = max(p.stream.Horizon, e.orderTime)
 	p.tally.add(e.scopes, e.status, e.closed, -1)
 	p.running.stats.forgotten(e.status)
@@ -192,7 +235,9 @@ func (p *partition) forget(e *entry) {
 		// The row that the table has is an older one, which may not be due:
 		// the delete can not wait for a later epoch.
 		if e.owes {
-			p.summarize(e.key, row)
+			if err := p.tellBuried(grave{e.key, e.owes, row}); err != nil {
+				return err
+			}
 		}
 		p.running.changes[e.slot].row = nil
 		p.graves.bury(e.key, e.slot)
@@ -202,17 +247,22 @@ func (p *partition) forget(e *entry) {
 		p.graves.queue(grave{e.key, e.owes, row})
 	}
 	e.owes = false
+	return nil
 }
 
 // adopt takes in a committed row. A row that is forgotten and not yet deleted is
 // counted nowhere; then it returns the due time, and whether a summary is owed.
-func (p *partition) adopt(key string, row *codecs.Row) (due dueGrave, forgotten bool) {
+func (p *partition) adopt(key string, value []byte) (due dueGrave, forgotten bool, err error) {
+	row, err := p.decode(&p.scratch.other, value)
+	if err != nil {
+		return dueGrave{}, false, err
+	}
 	st := p.settings.Standing(row, p.stream)
 	owes := row.Summarized != st.closing()
 	if st.Forgotten {
 		// Has been done already, unless the settings have changed.
 		p.stream.Horizon = max(p.stream.Horizon, p.settings.GreatestOrderTime(row))
-		return dueGrave{st.Due, grave{key: key, owes: owes}}, true
+		return dueGrave{st.Due, grave{key: key, owes: owes}}, true, nil
 	}
 	e := &entry{
 		key:       key,
@@ -227,7 +277,7 @@ func (p *partition) adopt(key string, row *codecs.Row) (due dueGrave, forgotten 
 	if owes {
 		p.owe(e)
 	}
-	return dueGrave{}, false
+	return dueGrave{}, false, nil
 }
 
 // cut freezes the running epoch, with at most deletes deletes of former epochs

@@ -272,7 +272,7 @@ func TestPropertyVerdicts(t *testing.T) {
 		ids := map[string]codecs.Delivery{}
 		at := replay.Stream()
 		for id, row := range replay.Rows() {
-			require.Same(t, row, replay.Row(id))
+			require.Equal(t, row, replay.Row(id))
 			d, ok := f.cfg.Settings.Deliver(id, row, &codecs.Progress{
 				Clock: at.Clock, Horizon: at.Horizon, FirstRecord: at.FirstRecord, LastRecord: at.LastRecord,
 			})

@@ -34,11 +34,11 @@ func (d *deliveryState) Recover(a *exactlyonce.Assignment) error {
 		if progress == nil {
 			return exactlyonce.Permanent(errNoProgress)
 		}
-		row, err := d.settings.Lifecycle.ReadRow(value)
+		due, gone, err := d.adopt(key, value)
 		if err != nil {
-			return fmt.Errorf("decoding a row: %w", err)
+			return err
 		}
-		if due, gone := d.adopt(key, row); gone {
+		if gone {
 			forgotten = append(forgotten, due)
 		}
 	}

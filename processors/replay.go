@@ -37,14 +37,19 @@ func (r *Replay) Row(id string) *codecs.Row {
 	if e == nil {
 		return nil
 	}
-	return e.row
+	return r.decoded(e)
+}
+
+func (r *Replay) decoded(e *entry) *codecs.Row {
+	row, _ := r.p.settings.Lifecycle.ReadRow(e.row) // the bytes are our own
+	return row
 }
 
 // Rows yields every row that is not forgotten, in no particular order.
 func (r *Replay) Rows() iter.Seq2[string, *codecs.Row] {
 	return func(yield func(string, *codecs.Row) bool) {
 		for id, e := range maps.All(r.p.index.entries) {
-			if !yield(id, e.row) {
+			if !yield(id, r.decoded(e)) {
 				return
 			}
 		}

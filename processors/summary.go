@@ -1,12 +1,15 @@
 package processors
 
-import "deliverystat/codecs"
+import (
+	"bytes"
+
+	"deliverystat/codecs"
+)
 
 // summary is a record of delivery-summaries to be sent.
 type summary struct {
-	key     string
-	row     *codecs.Row
-	closing codecs.Closing
+	key   string
+	value []byte
 }
 
 // closing is what the last summary has to say of a row that stands so.
@@ -24,7 +27,8 @@ func (st Standing) closing() codecs.Closing {
 // the summaries of a delivery do not depend on where epochs end.
 func (p *partition) summarize(key string, row *codecs.Row) codecs.Closing {
 	closing := p.settings.Standing(row, p.stream).closing()
-	p.running.summaries = append(p.running.summaries, summary{key, row, closing})
+	p.scratch.bytes = p.settings.Lifecycle.AppendSummary(p.scratch.bytes[:0], key, row, closing)
+	p.running.summaries = append(p.running.summaries, summary{key, bytes.Clone(p.scratch.bytes)})
 	return closing
 }
 
@@ -49,10 +53,9 @@ func (p *partition) payOwed(n int) error {
 		if err != nil {
 			return err
 		}
-		next := *row
-		next.Summarized = p.summarize(e.key, row)
-		e.row, e.owes = &next, false
-		p.running.change(e, &next)
+		row.Summarized = p.summarize(e.key, row)
+		e.owes = false
+		p.keep(e, row)
 		n--
 	}
 	if p.owing = p.owing[i:]; len(p.owing) == 0 {
@@ -66,12 +69,16 @@ func (p *partition) tellBuried(g grave) error {
 	if !g.owes {
 		return nil
 	}
-	row := g.row
-	if row == nil {
+	value := g.row
+	if value == nil {
 		var err error
-		if row, err = p.stored(g.key); err != nil {
+		if value, err = p.stored(g.key); err != nil {
 			return err
 		}
+	}
+	row, err := p.decode(&p.scratch.other, value)
+	if err != nil {
+		return err
 	}
 	p.summarize(g.key, row)
 	return nil

@@ -3,6 +3,7 @@ package processors
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"deliverystat/codecs"
 )
@@ -70,6 +71,9 @@ func (t *tally) setOf(row *codecs.Row, near *scopeSet) *scopeSet {
 	}
 	set := t.sets[values]
 	if set == nil {
+		for a := range values {
+			values[a] = strings.Clone(values[a]) // a part of a record, or of a row
+		}
 		set = &scopeSet{values: values}
 		for _, scope := range t.settings.Scopes(row) {
 			set.scopes = append(set.scopes, t.scope(scope))

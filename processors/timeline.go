@@ -49,11 +49,13 @@ func timelineHas(times []codecs.StatusTimes, status codecs.Status, t int64) bool
 
 // withTimeline returns a new row that has only a timeline: that of row with e
 // merged in. It shares row's if e adds nothing to it.
-func withTimeline(row *codecs.Row, e *codecs.Event) *codecs.Row {
+func withTimeline(row *codecs.Row, e *codecs.Event, room roomFor) *codecs.Row {
 	if timelineHas(row.Timeline, e.Status, e.OccurredAt) {
-		return &codecs.Row{Timeline: row.Timeline}
+		next := room(0)
+		next.Timeline = row.Timeline
+		return next
 	}
-	next := newRow(len(row.Timeline) + 1)
+	next := room(len(row.Timeline) + 1)
 	entry := codecs.StatusTimes{Status: e.Status, First: e.OccurredAt, Last: e.OccurredAt}
 	placed := false
 	for _, t := range row.Timeline {

@@ -44,6 +44,14 @@ type Transition struct {
 // forgotten. It is pure, and does not change row: a changed row is a new one,
 // which may share parts with the old one.
 func (s *Settings) Observe(row *codecs.Row, e *codecs.Event, at Stream) Transition {
+	return s.observe(row, e, at, newRow)
+}
+
+// roomFor makes an empty row with room for n timeline entries.
+type roomFor func(n int) *codecs.Row
+
+// observe is Observe with a changed row where room puts it.
+func (s *Settings) observe(row *codecs.Row, e *codecs.Event, at Stream, room roomFor) Transition {
 	horizon := at.Horizon
 	if row != nil {
 		horizon = row.Horizon
@@ -51,7 +59,7 @@ func (s *Settings) Observe(row *codecs.Row, e *codecs.Event, at Stream) Transiti
 	if horizon != codecs.None && s.OrderTime(e.OccurredAt, e.Status) <= horizon {
 		return Transition{Late, row}
 	}
-	return s.Accept(row, e, at)
+	return s.accept(row, e, at, room)
 }
 
 // Accept is Observe without the rule of the horizon, for an event that somebody
@@ -59,23 +67,27 @@ func (s *Settings) Observe(row *codecs.Row, e *codecs.Event, at Stream) Transiti
 // has the partition's horizon, as any other has: so whatever else is late stays
 // late, also for that delivery.
 func (s *Settings) Accept(row *codecs.Row, e *codecs.Event, at Stream) Transition {
+	return s.accept(row, e, at, newRow)
+}
+
+func (s *Settings) accept(row *codecs.Row, e *codecs.Event, at Stream, room roomFor) Transition {
 	key := KeyOf(e)
 	if row == nil {
-		return Transition{Applied, firstRow(e, key, at.Horizon)}
+		return Transition{Applied, firstRow(e, key, at.Horizon, room)}
 	}
 	switch c := s.Compare(&key, &row.Winner); {
 	case c == 0:
 		return Transition{Duplicate, row}
 	case c > 0:
-		return Transition{Applied, supersede(row, e, key)}
+		return Transition{Applied, supersede(row, e, key, room)}
 	default:
-		return Transition{Stale, s.mergeStale(row, e, key)}
+		return Transition{Stale, s.mergeStale(row, e, key, room)}
 	}
 }
 
 // firstRow is the row of a delivery after its first event.
-func firstRow(e *codecs.Event, key codecs.OrderKey, horizon int64) *codecs.Row {
-	row := newRow(1)
+func firstRow(e *codecs.Event, key codecs.OrderKey, horizon int64, room roomFor) *codecs.Row {
+	row := room(1)
 	row.Winner, row.RawStatus, row.Horizon = key, e.RawStatus, horizon
 	row.Timeline = append(row.Timeline, codecs.StatusTimes{Status: e.Status, First: e.OccurredAt, Last: e.OccurredAt})
 	for a, value := range e.Attributes {
@@ -85,8 +97,8 @@ func firstRow(e *codecs.Event, key codecs.OrderKey, horizon int64) *codecs.Row {
 }
 
 // supersede returns row after e, which is greater than its winner.
-func supersede(row *codecs.Row, e *codecs.Event, key codecs.OrderKey) *codecs.Row {
-	next := withTimeline(row, e)
+func supersede(row *codecs.Row, e *codecs.Event, key codecs.OrderKey, room roomFor) *codecs.Row {
+	next := withTimeline(row, e, room)
 	next.Winner, next.RawStatus, next.Horizon = key, e.RawStatus, row.Horizon
 	var loser *codecs.OrderKey
 	for a := range next.Attributes {
@@ -112,12 +124,12 @@ func supersede(row *codecs.Row, e *codecs.Event, key codecs.OrderKey) *codecs.Ro
 
 // mergeStale returns row after e, which is smaller than its winner: row itself
 // if e says nothing that row does not know.
-func (s *Settings) mergeStale(row *codecs.Row, e *codecs.Event, key codecs.OrderKey) *codecs.Row {
+func (s *Settings) mergeStale(row *codecs.Row, e *codecs.Event, key codecs.OrderKey, room roomFor) *codecs.Row {
 	attributes, changed := s.mergeAttributes(row, e, &key)
 	if !changed && timelineHas(row.Timeline, e.Status, e.OccurredAt) {
 		return row
 	}
-	next := withTimeline(row, e)
+	next := withTimeline(row, e, room)
 	next.Winner, next.RawStatus, next.Horizon = row.Winner, row.RawStatus, row.Horizon
 	next.Attributes = attributes
 	return next

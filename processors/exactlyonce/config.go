@@ -43,9 +43,9 @@ func (c ClientConfig) Sarama() *sarama.Config {
 	// offsets (RequireStable).
 	s.Consumer.IsolationLevel = sarama.ReadCommitted
 	s.Consumer.Return.Errors = true
-	s.Consumer.Fetch.Default = 1 << 20
+	s.Consumer.Fetch.Default = 256 << 10
 	s.Consumer.MaxWaitTime = memberWait
-	s.ChannelBufferSize = 1024
+	s.ChannelBufferSize = 256
 	if c.Tune != nil {
 		c.Tune(s)
 	}

@@ -14,14 +14,15 @@ type shard struct {
 	limit int // events that fill an epoch
 	store *store
 
-	mu     sync.Mutex
-	room   sync.Cond // signalled when an epoch was cut or the session ended
-	state  State
-	inputs []Input // Start is the next offset to consume
-	events int     // in the running epoch
-	owed   bool    // offsets are to be committed even if nothing is written
-	ended  bool    // the session is over: nobody cuts any more
-	record Record  // of the running callback
+	mu      sync.Mutex
+	room    sync.Cond // signalled when an epoch was cut or the session ended
+	state   State
+	inputs  []Input // Start is the next offset to consume
+	events  int     // in the running epoch
+	waiting int64   // records of the log behind the last one taken
+	owed    bool    // offsets are to be committed even if nothing is written
+	ended   bool    // the session is over: nobody cuts any more
+	record  Record  // of the running callback
 
 	next    atomic.Int64 // committed next offset of the first input
 	target  atomic.Int64 // end of the changelog to recover
@@ -58,6 +59,15 @@ func (sh *shard) consumed(topic string, offset int64) bool {
 	sh.events++
 	sh.owed = true
 	return sh.events == sh.limit
+}
+
+// backlog returns how many events the running epoch has, and whether at least a
+// whole epoch waits behind them. What waits behind an open transaction does not
+// count: nothing of it is taken.
+func (sh *shard) backlog() (events int, far bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.events, sh.events > 0 && sh.waiting >= int64(sh.limit)
 }
 
 func (sh *shard) end() {

@@ -90,7 +90,7 @@ func (h *handler) consume(cs sarama.ConsumerGroupSession, claim sarama.ConsumerG
 			if !ok {
 				return
 			}
-			h.s.consume(sh, f, m, claim.Messages())
+			h.s.consume(sh, f, m, claim)
 		case <-cs.Context().Done():
 			return
 		}
@@ -98,9 +98,10 @@ func (h *handler) consume(cs sarama.ConsumerGroupSession, claim sarama.ConsumerG
 }
 
 // consume takes m, and what waits behind it, into the running epoch.
-func (s *session) consume(sh *shard, f callback, m *sarama.ConsumerMessage, waiting <-chan *sarama.ConsumerMessage) {
+func (s *session) consume(sh *shard, f callback, m *sarama.ConsumerMessage, claim sarama.ConsumerGroupClaim) {
 	sh.lockForEvent()
 	defer sh.mu.Unlock()
+	sh.waiting = claim.HighWaterMarkOffset() - m.Offset - 1
 	defer func() {
 		if v := recover(); v != nil { // half a callback must never be committed
 			_ = s.a.fail(at("callback", fmt.Errorf("callback panicked at %s/%d/%d: %v\n%s", m.Topic, m.Partition, m.Offset, v, debug.Stack())))
@@ -125,7 +126,7 @@ func (s *session) consume(sh *shard, f callback, m *sarama.ConsumerMessage, wait
 			return
 		}
 		select {
-		case m = <-waiting: // nil when the claim has ended
+		case m = <-claim.Messages(): // nil when the claim has ended
 		default:
 			return
 		}

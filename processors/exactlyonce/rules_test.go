@@ -178,3 +178,33 @@ func TestTransactionalIDsAreUnambiguous(t *testing.T) {
 	require.False(t, mine)
 	require.Equal(t, "latest-delivery/a", ours.transactionalID())
 }
+
+// An epoch grows only while a whole one waits behind it, and not for ever.
+func TestEpochGrowsWhileFarBehind(t *testing.T) {
+	const interval = 50 * time.Millisecond
+	for name, tt := range map[string]struct {
+		events  int
+		waiting int64
+		age     time.Duration
+		want    bool
+	}{
+		"far behind":                       {1, 100, interval, true},
+		"a whole epoch does not wait":      {1, 99, interval, false},
+		"nothing is taken of what waits":   {0, 1000, interval, false},
+		"as old as an epoch gets":          {1, 1000, catchUp * interval, false},
+		"just younger":                     {1, 1000, catchUp*interval - 1, true},
+		"the epochs of all are large":      {catchUpEvents - 5, 1000, interval, false},
+		"the epochs of all are just small": {catchUpEvents - 6, 1000, interval, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := newShard(0, 100, nil), newShard(2, 100, nil)
+			near.events, near.waiting = 5, 3
+			far.events, far.waiting = tt.events, tt.waiting
+			s := &session{a: &Attempt{cfg: &Config{CommitInterval: interval}}, shards: []*shard{near, nil, far}}
+
+			got := s.grows(tt.age)
+
+			require.Equal(t, tt.want, got)
+		})
+	}
+}

@@ -328,17 +328,43 @@ func (s *session) release() {
 func (s *session) commitLoop() {
 	t := time.NewTicker(s.a.cfg.CommitInterval)
 	defer t.Stop()
+	began := time.Now() // the running epoch
 	for {
 		select {
 		case <-s.stop:
 			return
 		case <-t.C:
+			if s.grows(time.Since(began)) {
+				continue
+			}
 		case <-s.full:
 		}
+		began = time.Now()
 		if s.commit() != nil {
 			return
 		}
 	}
+}
+
+// An epoch grows for up to catchUp commit intervals, or to about catchUpEvents,
+// while a partition is far behind: the more events of a delivery meet in one
+// epoch, the fewer rows are written, and no answer is current meanwhile anyway.
+const (
+	catchUp       = 10
+	catchUpEvents = 100_000
+)
+
+// grows reports whether an epoch of this age had better grow.
+func (s *session) grows(age time.Duration) bool {
+	if age >= catchUp*s.a.cfg.CommitInterval {
+		return false
+	}
+	events, behind := 0, false
+	for _, sh := range s.owned() {
+		n, far := sh.backlog()
+		events, behind = events+n, behind || far
+	}
+	return behind && events < catchUpEvents
 }
 
 // stopLoop waits for the commit in flight, but not so long that the rest of

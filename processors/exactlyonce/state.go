@@ -81,28 +81,6 @@ func (a *Assignment) Get(key string) ([]byte, error) { return a.table.get(key) }
 type Writer struct {
 	rows    []Change
 	records []record
-	chunk   []byte
-}
-
-// chunkBytes is how much memory a Writer takes at once. Values that are written
-// together are let go together.
-const chunkBytes = 64 << 10
-
-// Room returns an empty slice with room for n bytes, or somewhat fewer. A value
-// that is appended to it costs no allocation of its own if it fits; it is handed
-// to Row or Record before the next call.
-func (w *Writer) Room(n int) []byte {
-	if cap(w.chunk)-len(w.chunk) < n {
-		w.chunk = make([]byte, 0, max(n, chunkBytes))
-	}
-	return w.chunk[len(w.chunk):]
-}
-
-// keep makes sure that the room of value is not given out again.
-func (w *Writer) keep(value []byte) {
-	if room := w.chunk[len(w.chunk):cap(w.chunk)]; len(value) > 0 && len(room) >= len(value) && &room[0] == &value[0] {
-		w.chunk = w.chunk[:len(w.chunk)+len(value)]
-	}
 }
 
 // Change is one row written to a table; a nil Value deletes the key.
@@ -120,13 +98,11 @@ type record struct {
 // Row sets the value of key in the table; nil deletes it. The value must not be
 // changed afterwards. Key and value together have at most MaxRecordBytes.
 func (w *Writer) Row(key string, value []byte) {
-	w.keep(value)
 	w.rows = append(w.rows, Change{key, value})
 }
 
 // Record emits a record whose partition follows from its key. Key, value and
 // headers together have at most MaxRecordBytes, and are not changed afterwards.
 func (w *Writer) Record(topic, key string, value []byte, headers []Header) {
-	w.keep(value)
 	w.records = append(w.records, record{topic, key, value, headers})
 }

@@ -60,7 +60,7 @@ type store struct {
 }
 
 // maxPendingBytes bounds what a store keeps in RAM between two flushes.
-const maxPendingBytes = 2 << 20
+const maxPendingBytes = 512 << 10
 
 // unusableError says why the content of a store must not be used. Every other
 // error says that nobody knows, and is no reason to lose it.
@@ -155,7 +155,7 @@ func (s *store) openDB() error {
 		return err
 	}
 	db, err := leveldb.OpenFile(s.dir, &opt.Options{
-		Filter: filter.NewBloomFilter(10), WriteBuffer: 4 << 20, BlockCacheCapacity: 8 << 20,
+		Filter: filter.NewBloomFilter(10), WriteBuffer: 1 << 20, BlockCacheCapacity: 1 << 20,
 		// By default it skips what is damaged in its journal and goes on behind it:
 		// rows would be missing below the offset.
 		Strict: opt.DefaultStrict | opt.StrictJournal | opt.StrictManifest,
