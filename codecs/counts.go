@@ -9,6 +9,8 @@ type Counts struct {
 	Uniform   bool  // all partitions have the same settings: groups may be given
 	All       ScopeCounts
 	Groups    map[string]ScopeCounts // by scope
+	Audited   int64                  // when the oldest of the partitions' last audits ended, Unix nanoseconds; None
+	Drift     map[string]int64       // what those found, by status: recounted minus counted; without zeros
 }
 
 // Delivery is a row as readers see it at one position of its partition.

@@ -95,6 +95,9 @@ var anyCountsProgress = rapid.Custom(func(t *rapid.T) *codecs.CountsProgress {
 			Horizon:      anyNoneTime.Draw(t, "horizon"),
 			SettingsHash: anyHash.Draw(t, "hash"),
 			Full:         rapid.Bool().Draw(t, "full"),
+			Audit: codecs.Audit{
+				At: anyNoneTime.Draw(t, "audited"), Rows: anyStatusCounts.Draw(t, "rows"), Table: anyStatusCounts.Draw(t, "table"),
+			},
 		})
 	}
 	return p
@@ -121,6 +124,9 @@ var anyTally = rapid.Custom(func(t *rapid.T) *codecs.Tally {
 		Clock:        anyNoneTime.Draw(t, "clock"),
 		Horizon:      anyNoneTime.Draw(t, "horizon"),
 		SettingsHash: anyHash.Draw(t, "hash"),
+		Check:        rapid.Bool().Draw(t, "check"),
+		Audited:      anyNoneTime.Draw(t, "audited"),
+		Drift:        anyStatusCounts.Draw(t, "drift"),
 	}
 	for range rapid.IntRange(0, 8).Draw(t, "scopes") {
 		tally.Scopes = append(tally.Scopes, codecs.ScopeCounts{

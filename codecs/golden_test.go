@@ -103,8 +103,8 @@ func TestGoldenBytesOfVersion1StillDecode(t *testing.T) {
 	counts := &codecs.CountsProgress{
 		TopicID: "00112233445566778899aabbccddeeff", Next: 17,
 		Partitions: []codecs.PartitionCounts{
-			{0, "6f1e0c5e9a3b4c1d8e7f001122334455", 1042, 1_796_000_400_123_456_000, 1_795_000_000_000_000_000, 7, true},
-			{1, "6f1e0c5e9a3b4c1d8e7f001122334455", 0, codecs.None, codecs.None, 0, false},
+			{0, "6f1e0c5e9a3b4c1d8e7f001122334455", 1042, 1_796_000_400_123_456_000, 1_795_000_000_000_000_000, 7, true, codecs.Audit{At: codecs.None}},
+			{1, "6f1e0c5e9a3b4c1d8e7f001122334455", 0, codecs.None, codecs.None, 0, false, codecs.Audit{At: codecs.None}},
 		},
 	}
 	gotCounts, err := codecs.ReadCountsProgress(goldenBytes(t, "counts-progress", codecs.AppendCountsProgress(nil, counts)))
@@ -119,6 +119,7 @@ func TestGoldenBytesOfVersion1StillDecode(t *testing.T) {
 			{"region=서울", []codecs.StatusCount{{"CREATED", 2, 0}, {"PICKED_UP", -1, 0}}},
 			{"region=", nil},
 		},
+		Audited: codecs.None,
 	}
 	gotTally, err := codecs.ReadTally(goldenBytes(t, "tally", codecs.AppendTally(nil, tally)))
 	require.NoError(t, err)

@@ -31,6 +31,7 @@ type PartitionCounts struct {
 	Horizon      int64
 	SettingsHash uint64
 	Full         bool // a full tally arrived since the last gap
+	Audit        Audit
 }
 
 // CountsProgress is the progress row of the table count-per-status.

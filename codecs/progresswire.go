@@ -27,6 +27,9 @@ const (
 	partitionHorizon      protowire.Number = 5
 	partitionSettingsHash protowire.Number = 6
 	partitionFull         protowire.Number = 7
+	partitionAudited      protowire.Number = 8
+	partitionRowDrift     protowire.Number = 9
+	partitionTableDrift   protowire.Number = 10
 )
 
 // AppendProgress appends the bytes of p.
@@ -117,6 +120,9 @@ func AppendCountsProgress(b []byte, p *CountsProgress) []byte {
 		b = appendOptionalTime(b, partitionHorizon, c.Horizon)
 		b = appendHash(b, partitionSettingsHash, c.SettingsHash)
 		b = appendBool(b, partitionFull, c.Full)
+		b = appendOptionalTime(b, partitionAudited, c.Audit.At)
+		b = appendStatusCounts(b, partitionRowDrift, c.Audit.Rows)
+		b = appendStatusCounts(b, partitionTableDrift, c.Audit.Table)
 		b = endMessage(b, start)
 	}
 	return b
@@ -126,6 +132,7 @@ func AppendCountsProgress(b []byte, p *CountsProgress) []byte {
 func ReadCountsProgress(b []byte) (*CountsProgress, error) {
 	p := &CountsProgress{}
 	var version uint64
+	var names nameSet
 	m := newMessage(b)
 	for m.next() {
 		switch m.field {
@@ -136,7 +143,7 @@ func ReadCountsProgress(b []byte) (*CountsProgress, error) {
 		case countsNext:
 			p.Next = m.int()
 		case countsPartitions:
-			p.Partitions = append(p.Partitions, readPartitionCounts(&m))
+			p.Partitions = append(p.Partitions, readPartitionCounts(&m, &names))
 		default:
 			m.skip()
 		}
@@ -147,8 +154,8 @@ func ReadCountsProgress(b []byte) (*CountsProgress, error) {
 	return p, nil
 }
 
-func readPartitionCounts(m *message) PartitionCounts {
-	c := PartitionCounts{Clock: None, Horizon: None}
+func readPartitionCounts(m *message, names *nameSet) PartitionCounts {
+	c := PartitionCounts{Clock: None, Horizon: None, Audit: Audit{At: None}}
 	outer := m.enter()
 	for m.next() {
 		switch m.field {
@@ -166,6 +173,12 @@ func readPartitionCounts(m *message) PartitionCounts {
 			c.SettingsHash = m.hash()
 		case partitionFull:
 			c.Full = m.bool()
+		case partitionAudited:
+			c.Audit.At = m.time()
+		case partitionRowDrift:
+			c.Audit.Rows = append(c.Audit.Rows, readStatusCount(m, names))
+		case partitionTableDrift:
+			c.Audit.Table = append(c.Audit.Table, readStatusCount(m, names))
 		default:
 			m.skip()
 		}

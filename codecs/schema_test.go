@@ -152,6 +152,9 @@ func countsProgressObject(p *codecs.CountsProgress) object {
 		putTime(partition, "horizon", c.Horizon)
 		put(partition, "settings_hash", c.SettingsHash)
 		put(partition, "full", c.Full)
+		putTime(partition, "audited", c.Audit.At)
+		putAll(partition, "row_drift", c.Audit.Rows, statusCountObject)
+		putAll(partition, "table_drift", c.Audit.Table, statusCountObject)
 		return partition
 	})
 	return o
@@ -182,6 +185,9 @@ func tallyObject(t *codecs.Tally) object {
 		putAll(scope, "counts", s.Counts, statusCountObject)
 		return scope
 	})
+	put(o, "check", t.Check)
+	putTime(o, "audited", t.Audited)
+	putAll(o, "drift", t.Drift, statusCountObject)
 	return o
 }
 

@@ -27,4 +27,20 @@ type Tally struct {
 	Horizon      int64
 	SettingsHash uint64
 	Scopes       []ScopeCounts // those that changed, or all if Full
+
+	// Check says that an audit begins: Full, at a position that was told before, so
+	// that it changes nothing unless the table is wrong.
+	Check bool
+	// Audited is when the last recount of the partition's rows ended, None if there
+	// is nothing new to say; Drift is what it found.
+	Audited int64
+	Drift   []StatusCount
+}
+
+// Audit is the result of the last audit of one source partition. A difference has
+// for each status that of the scope where it is greatest.
+type Audit struct {
+	At    int64         // when its recount ended, Unix nanoseconds; None if there was none
+	Rows  []StatusCount // recounted rows minus running counts, where they differ
+	Table []StatusCount // running counts minus those of the table, where they differ
 }

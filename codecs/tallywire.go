@@ -14,6 +14,9 @@ const (
 	tallyHorizon      protowire.Number = 9
 	tallySettingsHash protowire.Number = 10
 	tallyScopes       protowire.Number = 11
+	tallyCheck        protowire.Number = 12
+	tallyAudited      protowire.Number = 13
+	tallyDrift        protowire.Number = 14
 
 	scopeName   protowire.Number = 1
 	scopeCounts protowire.Number = 2
@@ -44,7 +47,9 @@ func AppendTally(b []byte, t *Tally) []byte {
 		b = appendStatusCounts(b, scopeCounts, t.Scopes[i].Counts)
 		b = endMessage(b, start)
 	}
-	return b
+	b = appendBool(b, tallyCheck, t.Check)
+	b = appendOptionalTime(b, tallyAudited, t.Audited)
+	return appendStatusCounts(b, tallyDrift, t.Drift)
 }
 
 func appendStatusCounts(b []byte, field protowire.Number, counts []StatusCount) []byte {
@@ -61,7 +66,7 @@ func appendStatusCounts(b []byte, field protowire.Number, counts []StatusCount) 
 
 // ReadTally reads the bytes of a tally.
 func ReadTally(b []byte) (*Tally, error) {
-	t := &Tally{Clock: None, Horizon: None}
+	t := &Tally{Clock: None, Horizon: None, Audited: None}
 	var version uint64
 	var names nameSet
 	m := newMessage(b)
@@ -89,6 +94,12 @@ func ReadTally(b []byte) (*Tally, error) {
 			t.SettingsHash = m.hash()
 		case tallyScopes:
 			t.Scopes = append(t.Scopes, readScope(&m, &names))
+		case tallyCheck:
+			t.Check = m.bool()
+		case tallyAudited:
+			t.Audited = m.time()
+		case tallyDrift:
+			t.Drift = append(t.Drift, readStatusCount(&m, &names))
 		default:
 			m.skip()
 		}

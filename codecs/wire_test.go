@@ -45,7 +45,9 @@ func readers() []reader {
 		},
 		{
 			"counts progress row",
-			codecs.AppendCountsProgress(nil, &codecs.CountsProgress{TopicID: "t", Next: 300, Partitions: []codecs.PartitionCounts{{1, "i", 2, 3, 4, 5, true}}}),
+			codecs.AppendCountsProgress(nil, &codecs.CountsProgress{TopicID: "t", Next: 300, Partitions: []codecs.PartitionCounts{{1, "i", 2, 3, 4, 5, true, codecs.Audit{
+				At: 6, Rows: []codecs.StatusCount{{Status: "A", Live: -1}}, Table: []codecs.StatusCount{{Status: "B", Closed: 2}},
+			}}}}),
 			func(b []byte) ([]byte, error) {
 				v, err := codecs.ReadCountsProgress(b)
 				if err != nil {
@@ -59,6 +61,7 @@ func readers() []reader {
 			codecs.AppendTally(nil, &codecs.Tally{
 				Partition: 3, TopicID: "t", Full: true, Part: 1, Parts: 2, Position: 300, Clock: 1, Horizon: 2, SettingsHash: 3,
 				Scopes: []codecs.ScopeCounts{{"region=seoul", []codecs.StatusCount{{"CREATED", 1, 2}, {"DELIVERED", -300, 300}}}, {"", nil}},
+				Check:  true, Audited: 4, Drift: []codecs.StatusCount{{"CREATED", 5, 0}},
 			}),
 			func(b []byte) ([]byte, error) {
 				v, err := codecs.ReadTally(b)

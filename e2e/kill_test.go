@@ -24,7 +24,7 @@ import (
 // all is exact.
 func TestKillsNeverShowInAnAnswer(t *testing.T) {
 	d := install(t)
-	one, two := d.serve("one"), d.serve("two")
+	one, two := d.serve("one", "--audit-interval=1s"), d.serve("two", "--audit-interval=1s")
 	waitReady(t, one, two)
 	watchOne, watchTwo := watch(t, one), watch(t, two)
 
@@ -73,6 +73,9 @@ func TestKillsNeverShowInAnAnswer(t *testing.T) {
 		require.GreaterOrEqual(t, len(distinct), 30, "positions of replica %s", w.replica.Name)
 	}
 	require.Zero(t, watchTwo.refusals, "the replica that was not killed was ready all the time")
+	found, audited := drift(t, two)
+	require.True(t, audited, "the rows of each partition were recounted")
+	require.Empty(t, nonZero(found), "an audit finds no drift that is none")
 }
 
 // A replica that is frozen for longer than its session loses its partitions.

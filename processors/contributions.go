@@ -23,7 +23,7 @@ func newContributions(partitions int32) *contributions {
 	}
 	for p := range partitions {
 		c.partitions = append(c.partitions, codecs.PartitionCounts{
-			Partition: p, Position: -1, Clock: codecs.None, Horizon: codecs.None,
+			Partition: p, Position: -1, Clock: codecs.None, Horizon: codecs.None, Audit: codecs.Audit{At: codecs.None},
 		})
 		c.parts = append(c.parts, map[string][]codecs.StatusCount{})
 	}
@@ -32,11 +32,28 @@ func newContributions(partitions int32) *contributions {
 
 // apply takes in a whole tally. A tally that is older than what is known says
 // nothing new: it is read again, or comes from a rebuild that has not caught up.
-func (c *contributions) apply(t *codecs.Tally) {
+//
+// A full tally of the position that is known can change nothing. drift is what it
+// changed all the same: the counts were wrong.
+func (c *contributions) apply(t *codecs.Tally) (drift []codecs.StatusCount) {
 	known := &c.partitions[t.Partition]
 	same := known.TopicID == t.TopicID
 	if same && t.Position < known.Position {
-		return
+		return nil
+	}
+	checked := t.Full && same && known.Full && t.Position == known.Position && t.SettingsHash == known.SettingsHash
+	if checked {
+		drift = difference(t.Scopes, c.contribution(t.Partition))
+	}
+	audit := known.Audit
+	switch {
+	case !same:
+		audit = codecs.Audit{At: codecs.None}
+	case checked && t.Check || len(drift) > 0:
+		audit.Table = drift
+	}
+	if t.Audited != codecs.None {
+		audit.At, audit.Rows = t.Audited, t.Drift
 	}
 	if t.Full || !same {
 		told := make(map[string]bool, len(t.Scopes))
@@ -60,7 +77,18 @@ func (c *contributions) apply(t *codecs.Tally) {
 		Horizon:      t.Horizon,
 		SettingsHash: t.SettingsHash,
 		Full:         t.Full || same && known.Full,
+		Audit:        audit,
 	}
+	return drift
+}
+
+// contribution returns what partition p contributes.
+func (c *contributions) contribution(p int32) []codecs.ScopeCounts {
+	all := make([]codecs.ScopeCounts, 0, len(c.parts[p]))
+	for scope, counts := range c.parts[p] {
+		all = append(all, codecs.ScopeCounts{Scope: scope, Counts: counts})
+	}
+	return all
 }
 
 // set replaces what partition p contributes to scope, and moves the total.

@@ -88,7 +88,10 @@ func (c *countsState) consume(r *exactlyonce.Record) error {
 		c.gap(t.Partition)
 	}
 	if whole != nil {
-		c.apply(whole)
+		if drift := c.apply(whole); len(drift) > 0 {
+			c.log.Error("counts differed from what their partition tells, and are corrected", "source_partition", t.Partition,
+				"position", t.Position, "told_minus_counted", drift)
+		}
 	}
 	return nil
 }

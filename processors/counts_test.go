@@ -15,7 +15,7 @@ import (
 func tallyOf(partition int32, position int64, scopes ...codecs.ScopeCounts) *codecs.Tally {
 	return &codecs.Tally{
 		Partition: partition, TopicID: "events-1", Full: true, Parts: 1, Position: position,
-		Clock: sec(float64(position)), Horizon: codecs.None, SettingsHash: 7, Scopes: scopes,
+		Clock: sec(float64(position)), Horizon: codecs.None, SettingsHash: 7, Scopes: scopes, Audited: codecs.None,
 	}
 }
 

@@ -3,6 +3,7 @@ package processors
 import (
 	"fmt"
 	"maps"
+	"math"
 
 	"deliverystat/codecs"
 	"deliverystat/processors/exactlyonce"
@@ -82,6 +83,10 @@ func (t *CountsTable) snapshot(progress *codecs.CountsProgress) *codecs.Counts {
 		Uniform:   true,
 		All:       t.all,
 		Groups:    t.groups,
+		Audited:   math.MaxInt64,
+	}
+	if len(progress.Partitions) == 0 {
+		c.Audited = codecs.None
 	}
 	var first *codecs.PartitionCounts
 	c.Position.Next = make([]int64, len(progress.Partitions))
@@ -89,6 +94,14 @@ func (t *CountsTable) snapshot(progress *codecs.CountsProgress) *codecs.Counts {
 		p := &progress.Partitions[i]
 		c.Position.Next[i] = p.Position
 		c.Complete = c.Complete && p.Full
+		c.Audited = min(c.Audited, p.Audit.At)
+		// Not the sum: what the rows contradict is taken back in the table too.
+		for _, n := range greater(p.Audit.Rows, p.Audit.Table) {
+			if c.Drift == nil {
+				c.Drift = map[string]int64{}
+			}
+			c.Drift[n.Status] += n.Live + n.Closed
+		}
 		if p.Position < 0 {
 			continue
 		}

@@ -28,11 +28,14 @@ type LatestDeliveryConfig struct {
 	// with other settings. All processors must have been stopped.
 	AcceptNewMeaning bool
 
+	AuditEvery      time.Duration    // how often each partition's rows are recounted; 0 is never
 	FullTallyEvery  time.Duration    // default 6h: a quarter of the retention of the tallies
 	DeletesPerEpoch int              // deletes of forgotten rows per partition; default 5,000
 	ReadsPerEpoch   int              // rows read for the summaries of what the clock closed, per partition; default 500
 	CachedRows      int              // rows kept in memory by a process that owns every partition; default 100,000
-	Now             func() time.Time // when to repeat tallies and how late events are; default time.Now
+	Now             func() time.Time // when to audit and to repeat tallies, and how late events are; default time.Now
+
+	drifts *drifts // of all states of the process
 }
 
 func (c *LatestDeliveryConfig) complete() error {
@@ -70,6 +73,9 @@ func (c *LatestDeliveryConfig) complete() error {
 	if c.Now == nil {
 		c.Now = time.Now //nolint:forbidigo // for repeats of tallies and for metrics; no decision takes it
 	}
+	if c.drifts == nil {
+		c.drifts = newDrifts()
+	}
 	return nil
 }
 
@@ -98,9 +104,10 @@ type deliveryState struct {
 	next       int64 // next offset to consume
 	position   int64 // greatest next ever reflected in topicID
 
-	tellAll bool                  // the next cut tells all counts
-	toldAll time.Time             // when a full tally was last told
-	settle  bool                  // the next cut writes all deletes that are owed
+	tellAll bool      // the next cut tells all counts
+	toldAll time.Time // when a full tally was last told
+	settle  bool      // the next cut writes all deletes that are owed
+	audit   selfAudit
 	headers []*exactlyonce.Header // of the current record
 	record  codecs.Record
 	decoded codecs.Decoded
@@ -166,9 +173,14 @@ func (d *deliveryState) committedRow(key string) ([]byte, error) {
 // Cut implements exactlyonce.State.
 func (d *deliveryState) Cut() exactlyonce.Epoch {
 	now := d.cfg.Now()
+	found, err := d.audit.found()
+	if err != nil {
+		return failedEpoch{err}
+	}
 	full := d.tellAll || now.Sub(d.toldAll) >= d.cfg.FullTallyEvery
-	tell := full || d.running.consumed
-	if !tell && !d.graves.pending() && len(d.owing) == 0 {
+	tell := full || d.running.consumed || found != nil
+	check := !full && d.audit.begins(now)
+	if !tell && !check && !d.graves.pending() && len(d.owing) == 0 {
 		return nil
 	}
 	deletes, reads := d.cfg.DeletesPerEpoch, d.cfg.ReadsPerEpoch
@@ -181,21 +193,35 @@ func (d *deliveryState) Cut() exactlyonce.Epoch {
 	}
 	ep.progress = d.progress()
 	if tell {
-		ep.tally = &codecs.Tally{
-			Partition:    d.assignment.Partition,
-			TopicID:      d.topicID,
-			Full:         full,
-			Position:     d.position,
-			Clock:        d.stream.Clock,
-			Horizon:      d.stream.Horizon,
-			SettingsHash: d.settings.Hash(),
-			Scopes:       d.tally.cut(full),
+		ep.tally = d.tell(full)
+		if found != nil {
+			ep.tally.Audited, ep.tally.Drift = found.At, found.Rows
 		}
 	}
-	if full {
+	if check { // behind what this epoch changed, so that nothing is left to change
+		ep.check = d.tell(true)
+		ep.check.Check = true
+		d.audit.counted = ep.check.Scopes
+	}
+	if full || check {
 		d.tellAll, d.toldAll = false, now
 	}
 	return deliveryEpoch{ep, d.settings, &d.cfg.Topics}
+}
+
+// tell returns the tally of the present state.
+func (d *deliveryState) tell(full bool) *codecs.Tally {
+	return &codecs.Tally{
+		Partition:    d.assignment.Partition,
+		TopicID:      d.topicID,
+		Full:         full,
+		Position:     d.position,
+		Clock:        d.stream.Clock,
+		Horizon:      d.stream.Horizon,
+		SettingsHash: d.settings.Hash(),
+		Scopes:       d.tally.cut(full),
+		Audited:      codecs.None,
+	}
 }
 
 // progress is the progress row of the present state.
@@ -219,6 +245,7 @@ func (d *deliveryState) Committed() {
 	}
 	d.cfg.Metrics.add(&d.frozen.stats, d.cfg.Now())
 	d.committed()
+	d.audit.committed(d.assignment)
 }
 
 // unixNano is t as decisions use it: codecs.None for a record without a

@@ -26,7 +26,7 @@ func TestFirstCutTellsEverythingOfAnEmptyInput(t *testing.T) {
 	f.commit()
 	require.Equal(t, []*codecs.Tally{{
 		TopicID: "events-1", Full: true, Parts: 1, Clock: codecs.None, Horizon: codecs.None,
-		SettingsHash: shortSettings().Hash(), Scopes: []codecs.ScopeCounts{{}},
+		SettingsHash: shortSettings().Hash(), Scopes: []codecs.ScopeCounts{{}}, Audited: codecs.None,
 	}}, f.tallies())
 	require.Empty(t, cmp.Diff(&codecs.Progress{
 		TopicID: "events-1", Clock: codecs.None, Horizon: codecs.None, FirstRecord: codecs.None, LastRecord: codecs.None,

@@ -20,6 +20,7 @@ type epoch struct {
 	// Set at the cut.
 	progress *codecs.Progress
 	tally    *codecs.Tally // nil if there is nothing to tell
+	check    *codecs.Tally // of an audit that begins, nil if none does
 }
 
 // change is one row that the epoch changed, encoded; a nil row is a delete.
@@ -68,9 +69,12 @@ func (ep deliveryEpoch) Write(w *exactlyonce.Writer) error {
 		w.Row(key, nil)
 	}
 	w.Row(codecs.ProgressKey, codecs.AppendProgress(nil, ep.progress))
-	if ep.tally != nil {
-		key := TallyKey(ep.tally.Partition)
-		for _, part := range SplitTally(ep.tally, maxValueBytes) {
+	for _, tally := range []*codecs.Tally{ep.tally, ep.check} {
+		if tally == nil {
+			continue
+		}
+		key := TallyKey(tally.Partition)
+		for _, part := range SplitTally(tally, maxValueBytes) {
 			w.Record(ep.topics.Tallies, key, codecs.AppendTally(nil, part), nil)
 		}
 	}

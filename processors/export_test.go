@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"deliverystat/codecs"
 	"deliverystat/processors/exactlyonce"
 )
 
@@ -13,6 +14,22 @@ func NewDeliveryState(cfg LatestDeliveryConfig) (exactlyonce.State, error) {
 		return nil, err
 	}
 	return newDeliveryState(&cfg), nil
+}
+
+// ShareDrifts lets all states of cfg know what audits found, as those of one
+// process do.
+func ShareDrifts(cfg *LatestDeliveryConfig) { cfg.drifts = newDrifts() }
+
+// AwaitRecount waits for the recount of the rows that is under way.
+func AwaitRecount(s exactlyonce.State) {
+	if done := s.(*deliveryState).audit.done; done != nil {
+		<-done
+	}
+}
+
+// Spoil makes the running counts of the first stage wrong by n.
+func Spoil(s exactlyonce.State, scope string, status codecs.Status, n int64) {
+	s.(*deliveryState).tally.scope(scope).live[status] += n
 }
 
 // NewCountsState is the state that NewCountPerStatus gives the runtime.

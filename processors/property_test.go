@@ -179,6 +179,7 @@ func TestPropertyStateIsAFunctionOfTheInput(t *testing.T) {
 		f.cfg.DeletesPerEpoch = rapid.IntRange(1, 3).Draw(t, "deletes")
 		f.cfg.ReadsPerEpoch = rapid.IntRange(1, 3).Draw(t, "reads")
 		f.cfg.CachedRows = rapid.IntRange(1, 6).Draw(t, "cached")
+		f.cfg.AuditEvery = time.Second
 		second := newSecondStage(t, 1)
 		all := expectations(t, f)
 		f.assign()
@@ -191,9 +192,11 @@ func TestPropertyStateIsAFunctionOfTheInput(t *testing.T) {
 					f.cut()
 				}
 			},
+			"pass": func(*rapid.T) { f.now = f.now.Add(time.Second) },
 			"commit": func(*rapid.T) {
 				if f.frozen != nil {
 					f.commit()
+					processors.AwaitRecount(f.state)
 					committed = true
 				}
 			},
@@ -232,6 +235,7 @@ func TestPropertyStateIsAFunctionOfTheInput(t *testing.T) {
 		require.Empty(t, cmp.Diff(whole.summaries(), f.summaries()), "summaries do not depend on epochs and crashes")
 		checkLastSummaries(t, f)
 
+		f.runAudit()
 		second.input.records = nil
 		for _, rec := range f.to(f.cfg.Topics.Tallies) {
 			second.feedRaw(rec.Key, rec.Value)
@@ -240,6 +244,8 @@ func TestPropertyStateIsAFunctionOfTheInput(t *testing.T) {
 		require.True(t, second.snapshot().Complete)
 		require.Equal(t, []int64{f.input.end()}, second.snapshot().Position.Next)
 		require.Empty(t, cmp.Diff(all[f.input.end()].counts, second.counts()))
+		require.Equal(t, f.now.UnixNano(), second.snapshot().Audited)
+		require.Empty(t, second.snapshot().Drift, "whatever happens, no audit finds a drift that is none")
 	})
 }
 

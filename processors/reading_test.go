@@ -30,6 +30,7 @@ func newFirstStage(t failer, s *processors.Settings, records ...fakeRecord) *fir
 		Decoder:  decoder,
 		Now:      func() time.Time { return f.now },
 	}
+	processors.ShareDrifts(&f.cfg)
 	input := &fakeTopic{name: f.cfg.Topics.Events, id: "events-1", records: records}
 	f.fakeRuntime = newFakeRuntime(t, input, func() (exactlyonce.State, error) { return processors.NewDeliveryState(f.cfg) })
 	return f
@@ -41,6 +42,14 @@ func run(t failer, s *processors.Settings, records ...fakeRecord) *firstStage {
 	f.assign()
 	f.drain()
 	return f
+}
+
+// runAudit lets an audit begin and end.
+func (f *firstStage) runAudit() {
+	f.now = f.now.Add(2 * time.Hour)
+	f.step(0)
+	processors.AwaitRecount(f.state)
+	f.step(0)
 }
 
 // produce appends records to the input.

@@ -47,6 +47,7 @@ func (d *deliveryState) Recover(a *exactlyonce.Assignment) error {
 	}
 	d.graves.queueAll(forgotten)
 	d.start(progress, in)
+	d.audit.start(d.cfg, a, d.log)
 	d.running.stats.lost = in.Lost
 	return nil
 }

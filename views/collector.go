@@ -30,9 +30,6 @@ type CollectorConfig struct {
 	// MaxValues is how many values of each dimension have series of their own;
 	// default 100. The rest are summed up under "_other".
 	MaxValues int
-	// Drift returns the difference between the last recount and the table by
-	// status name, or false if there was no recount yet. It may be nil.
-	Drift func() (map[string]int64, bool)
 }
 
 // Collector shows the views to Prometheus. Every scrape makes its series anew
@@ -43,7 +40,7 @@ type Collector struct {
 	deliveries, closed, stuck, drift *prometheus.Desc
 	byDimension                      []*prometheus.Desc // as CollectorConfig.Dimensions
 	newestEvent, lag, values, open   *prometheus.Desc
-	staleness, ready                 *prometheus.Desc
+	staleness, ready, audited        *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -80,6 +77,8 @@ func NewCollector(cfg CollectorConfig) *Collector {
 			"Offsets of the input that open transactions of producers hold back: high watermark minus last stable offset.", "partition"),
 		staleness: prometheus.NewDesc("deliverystat_staleness_seconds",
 			"Proved bound of the age of the counts: they reflect all that could be read that long ago. A value of this replica.", nil, nil),
+		audited: prometheus.NewDesc("deliverystat_audit_last_success_timestamp_seconds",
+			"When the last audit of the partition that was audited longest ago ended; absent before all were. A value of this replica.", nil, nil),
 		ready: prometheus.NewDesc("deliverystat_ready",
 			"1 once this replica has recovered, else 0. A value of this replica.", nil, nil),
 	}
@@ -94,7 +93,7 @@ func NewCollector(cfg CollectorConfig) *Collector {
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.deliveries, c.closed, c.stuck, c.drift, c.newestEvent, c.lag, c.values, c.open, c.staleness, c.ready,
+		c.deliveries, c.closed, c.stuck, c.drift, c.newestEvent, c.lag, c.values, c.open, c.staleness, c.ready, c.audited,
 	} {
 		ch <- d
 	}
@@ -137,11 +136,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
-	if c.cfg.Drift != nil {
-		if drift, ok := c.cfg.Drift(); ok {
-			for status, n := range drift {
-				gauge(ch, c.drift, float64(n), status)
-			}
+	if counts.Audited != codecs.None {
+		gauge(ch, c.audited, time.Duration(counts.Audited).Seconds())
+		for i := range c.cfg.Lifecycle.Len() {
+			status := c.cfg.Lifecycle.Name(codecs.Status(i))
+			gauge(ch, c.drift, float64(counts.Drift[status]), status)
 		}
 	}
 	if counts.EventTime != codecs.None {

@@ -24,6 +24,7 @@ type scene struct {
 	log                *fakeLog
 	replica            *views.Replica
 	registry           *prometheus.Registry
+	audit              func(*codecs.PartitionCounts) // says what audits found
 }
 
 func newScene(t *testing.T, change func(*views.CollectorConfig)) *scene {
@@ -32,6 +33,7 @@ func newScene(t *testing.T, change func(*views.CollectorConfig)) *scene {
 		counts: newFakeTable(1), deliveries: newFakeTable(2),
 		log:      &fakeLog{topicID: lifeA, stable: []int64{4, 6}, high: []int64{4, 9}, visible: map[int32]int64{0: 4, 1: 6}},
 		registry: prometheus.NewPedanticRegistry(),
+		audit:    func(*codecs.PartitionCounts) {},
 	}
 	s.replica = views.NewReplica(newCounts(t, s.counts), newDeliveries(t, s.deliveries), views.FreshnessConfig{Log: s.log, Logger: quiet()})
 	cfg := views.CollectorConfig{
@@ -53,7 +55,7 @@ func (s *scene) recover(t *testing.T, rows ...exactlyonce.Change) {
 	s.deliveries.write(0, rowIn(t, "a", "CREATED", now-hour), progress(lifeA, 4, now-hour))
 	s.deliveries.write(1, rowIn(t, "b", "CREATED", now), progress(lifeA, 6, now))
 	s.deliveries.recovered.Store(true)
-	s.counts.write(0, append(rows, countsProgress(lifeA, 4, 6))...)
+	s.counts.write(0, append(rows, countsProgressOf(s.audit, lifeA, 4, 6))...)
 	s.counts.recovered.Store(true)
 	pass(interval)
 }
@@ -87,9 +89,10 @@ func TestCollectorShowsNothingBeforeTheRecovery(t *testing.T) {
 
 func TestCollectorShowsWhatTheViewsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, func(cfg *views.CollectorConfig) {
-			cfg.Drift = func() (map[string]int64, bool) { return map[string]int64{"CREATED": 0, "DELIVERED": -1}, true }
-		})
+		s := newScene(t, func(*views.CollectorConfig) {})
+		s.audit = func(p *codecs.PartitionCounts) {
+			p.Audit = codecs.Audit{At: int64(100-p.Partition) * int64(time.Second), Rows: []codecs.StatusCount{{Status: "DELIVERED", Closed: -1}}}
+		}
 		start(t, s.replica.Run)
 		s.recover(t,
 			total("", codecs.StatusCount{Status: "ASSIGNED", Live: 1}, codecs.StatusCount{Status: "CREATED", Live: 2}, codecs.StatusCount{Status: "DELIVERED", Closed: 7}),
@@ -98,6 +101,9 @@ func TestCollectorShowsWhatTheViewsHold(t *testing.T) {
 		s.log.set(func(l *fakeLog) { l.stable = []int64{5, 6}; l.visible[0] = 5 })
 		pass(interval)
 		expected := `
+# HELP deliverystat_audit_last_success_timestamp_seconds When the last audit of the partition that was audited longest ago ended; absent before all were. A value of this replica.
+# TYPE deliverystat_audit_last_success_timestamp_seconds gauge
+deliverystat_audit_last_success_timestamp_seconds 99
 # HELP deliverystat_closed_deliveries Closed deliveries in this final status, for as long as they are remembered. Equal on every replica that serves: aggregate with max by (namespace, job, status), never sum.
 # TYPE deliverystat_closed_deliveries gauge
 deliverystat_closed_deliveries{status="ABANDONED"} 0
@@ -107,8 +113,18 @@ deliverystat_closed_deliveries{status="FAILED"} 0
 deliverystat_closed_deliveries{status="RETURNED"} 0
 # HELP deliverystat_count_drift Recounted minus counted deliveries in the last audit; anything but 0 is a fault. Equal on every replica that serves: aggregate with max by (namespace, job, status), never sum.
 # TYPE deliverystat_count_drift gauge
+deliverystat_count_drift{status="ABANDONED"} 0
+deliverystat_count_drift{status="ASSIGNED"} 0
+deliverystat_count_drift{status="CANCELLED"} 0
 deliverystat_count_drift{status="CREATED"} 0
-deliverystat_count_drift{status="DELIVERED"} -1
+deliverystat_count_drift{status="DELIVERED"} -2
+deliverystat_count_drift{status="DELIVERING"} 0
+deliverystat_count_drift{status="FAILED"} 0
+deliverystat_count_drift{status="PICKED_UP"} 0
+deliverystat_count_drift{status="PICKUP_REQUESTED"} 0
+deliverystat_count_drift{status="RETURNED"} 0
+deliverystat_count_drift{status="RETURNING"} 0
+deliverystat_count_drift{status="UNKNOWN"} 0
 # HELP deliverystat_deliveries Live deliveries whose latest status this is. Equal on every replica that serves: aggregate with max by (namespace, job, status), never sum.
 # TYPE deliverystat_deliveries gauge
 deliverystat_deliveries{status="ASSIGNED"} 1

@@ -43,6 +43,7 @@ func TestCountsHaveNoSnapshotBeforeTheTableRecovers(t *testing.T) {
 			Complete:  true,
 			Uniform:   true,
 			All:       codecs.ScopeCounts{Counts: []codecs.StatusCount{live("CREATED", 3)}},
+			Audited:   codecs.None,
 		}, got)
 		require.Same(t, got, counts.Snapshot())
 	})

@@ -121,7 +121,7 @@ func countsProgressOf(change func(*codecs.PartitionCounts), topicID string, posi
 	for i, position := range positions {
 		of := codecs.PartitionCounts{
 			Partition: int32(i), TopicID: topicID, Position: position,
-			Clock: position * 1e9, Horizon: codecs.None, SettingsHash: 7, Full: true,
+			Clock: position * 1e9, Horizon: codecs.None, SettingsHash: 7, Full: true, Audit: codecs.Audit{At: codecs.None},
 		}
 		change(&of)
 		p.Partitions = append(p.Partitions, of)

@@ -85,6 +85,7 @@ func (r *rig) tell(report *chaos.Report) {
 	for _, p := range r.brokers.Proxies {
 		transactions += p.Requests(proxy.EndTxn)
 	}
+	require.Positive(r.t, r.audits.Load(), "scrapes that told of audits")
 	r.t.Logf("%d records, %d answers (%d by gauges) at %d positions, %d refusals, %d transactions: none wrong",
 		len(r.Sent), report.Answers, report.Gauges, report.Positions, r.Refusals, transactions)
 	for _, s := range report.Phases {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ type rig struct {
 	rules    market.Rules
 	decoder  *codecs.Decoder
 
+	audits           atomic.Int64 // scrapes that told of an audit of every partition
 	writing, reading context.CancelFunc
 	writers, readers sync.WaitGroup
 }
@@ -93,7 +95,7 @@ func (r *rig) prepare(dir, name string) *replica.Replica {
 	one, err := replica.New(replica.Options{
 		Binary: r.binary, Brokers: r.brokers.ClientAddresses(), Prefix: prefix, Name: name, Dir: dir,
 		Flags: []string{
-			"--session-timeout=6s", "--allow-unsafe", "--allowed-lateness=" + lateness.String(), "--abandon-after=" + abandonAfter.String(),
+			"--session-timeout=6s", "--audit-interval=2s", "--allow-unsafe", "--allowed-lateness=" + lateness.String(), "--abandon-after=" + abandonAfter.String(),
 		},
 	})
 	require.NoError(r.t, err)
@@ -344,6 +346,14 @@ func (r *rig) compareGauges(ctx context.Context, one *replica.Replica, before ch
 	metrics, err := one.Metrics(ctx)
 	if err != nil {
 		return
+	}
+	for status, n := range metrics.By("deliverystat_count_drift", "status") {
+		if n != 0 {
+			r.t.Errorf("replica %s: an audit found %d deliveries in %s more than were counted", one.Name, n, status)
+		}
+	}
+	if _, audited := metrics["deliverystat_audit_last_success_timestamp_seconds"]; audited {
+		r.audits.Add(1)
 	}
 	after, ok := r.ask(ctx, one)
 	live := metrics.By("deliverystat_deliveries", "status")

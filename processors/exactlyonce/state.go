@@ -63,12 +63,21 @@ type table interface {
 	// rows yields the rows in key order; the second result says, afterwards,
 	// whether reading failed.
 	rows() (iter.Seq2[string, []byte], func() error)
+	// snapshot is rows of now, to be read later.
+	snapshot() (rows iter.Seq2[string, []byte], failed func() error, err error)
 }
 
 // Rows yields the committed rows in key order, and then says whether reading
 // them failed. Keys and values are the caller's to keep.
 func (a *Assignment) Rows() (rows iter.Seq2[string, []byte], failed func() error) {
 	return a.table.rows()
+}
+
+// Snapshot returns the rows as they are committed now, to be read once and beside
+// everything else: within State.Committed, those of the epoch that was just
+// committed. Reading fails when the table is closed meanwhile.
+func (a *Assignment) Snapshot() (rows iter.Seq2[string, []byte], failed func() error, err error) {
+	return a.table.snapshot()
 }
 
 // Get returns the committed value of key, or nil. It may be used for the whole

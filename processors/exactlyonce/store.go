@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/syndtr/goleveldb/leveldb"
@@ -57,6 +58,9 @@ type store struct {
 	failed   error // of LevelDB: the next open begins with a new one
 	writer   any   // whose rows are taken; nil for nobody's
 	flushes  sync.WaitGroup
+
+	readers sync.WaitGroup // of snapshots: LevelDB must not be closed before they end
+	closing atomic.Bool    // they shall end
 }
 
 // maxPendingBytes bounds what a store keeps in RAM between two flushes.
@@ -132,6 +136,7 @@ func (s *store) giveUp() error {
 
 // closeDB closes a LevelDB of which nothing more is expected.
 func (s *store) closeDB() {
+	s.endReaders()
 	s.mu.Lock()
 	db := s.db
 	s.db = nil
@@ -248,6 +253,52 @@ func (s *store) rows() (iter.Seq2[string, []byte], func() error) {
 			s.fails(failed)
 		}
 	}, func() error { return failed }
+}
+
+// errClosing ends the reading of a snapshot.
+var errClosing = errors.New("the local store is being closed")
+
+// snapshot returns the committed rows of now.
+func (s *store) snapshot() (iter.Seq2[string, []byte], func() error, error) {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	if err := s.flushLocked(); err != nil {
+		return nil, nil, err
+	}
+	if s.db == nil {
+		return nil, nil, errClosing
+	}
+	snapshot, err := s.db.GetSnapshot()
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading local store %s: %w", s.dir, err)
+	}
+	s.readers.Add(1)
+	var failed error
+	return func(yield func(string, []byte) bool) {
+		defer s.readers.Done()
+		defer snapshot.Release()
+		it := snapshot.NewIterator(util.BytesPrefix([]byte(rowPrefix)), &opt.ReadOptions{DontFillCache: true})
+		defer it.Release()
+		for it.Next() {
+			if s.closing.Load() {
+				failed = errClosing
+				return
+			}
+			if !yield(string(it.Key()[len(rowPrefix):]), it.Value()) {
+				return
+			}
+		}
+		if failed = it.Error(); failed != nil {
+			s.fails(failed)
+		}
+	}, func() error { return failed }, nil
+}
+
+// endReaders ends the reading of snapshots.
+func (s *store) endReaders() {
+	s.closing.Store(true)
+	s.readers.Wait()
+	s.closing.Store(false)
 }
 
 // own makes writer the only one whose rows are taken: a session that commits
@@ -371,6 +422,7 @@ func (s *store) close() error {
 		return nil
 	}
 	err := s.flushLocked()
+	s.endReaders()
 	s.mu.Lock()
 	db := s.db
 	s.db = nil

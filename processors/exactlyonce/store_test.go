@@ -53,6 +53,51 @@ func TestStoreKeepsRowsAndTheOffsetTheyReach(t *testing.T) {
 	require.Nil(t, v)
 }
 
+// A snapshot has the rows of its time, whatever is put while it is read.
+func TestSnapshotOfAStore(t *testing.T) {
+	s := newTestStore(t)
+	require.NoError(t, s.open("id", always))
+	require.NoError(t, s.put(nil, []Change{{"a", []byte("1")}, {"b", []byte("2")}}, 1))
+	rows, failed, err := s.snapshot()
+	require.NoError(t, err)
+	require.NoError(t, s.put(nil, []Change{{"a", nil}, {"b", []byte("3")}, {"c", []byte("4")}}, 4))
+	require.NoError(t, s.flush())
+
+	got := map[string]string{}
+	for k, v := range rows {
+		got[k] = string(v)
+	}
+
+	require.NoError(t, failed())
+	require.Equal(t, map[string]string{"a": "1", "b": "2"}, got)
+	require.Equal(t, map[string]string{"b": "3", "c": "4"}, contents(t, s))
+}
+
+// A store is closed while a snapshot of it is read: the reader ends first.
+func TestStoreEndsTheReadersOfSnapshots(t *testing.T) {
+	s := newTestStore(t)
+	require.NoError(t, s.open("id", always))
+	require.NoError(t, s.put(nil, []Change{{"a", []byte("1")}, {"b", []byte("2")}}, 1))
+	rows, failed, err := s.snapshot()
+	require.NoError(t, err)
+	closed := make(chan error)
+	read := 0
+
+	for range rows {
+		if read++; read == 1 {
+			go func() { closed <- s.close() }()
+			require.Eventually(t, s.closing.Load, 10*time.Second, time.Millisecond)
+			require.Empty(t, closed)
+		}
+	}
+
+	require.Equal(t, 1, read)
+	require.ErrorIs(t, failed(), errClosing)
+	require.NoError(t, <-closed)
+	_, _, err = s.snapshot()
+	require.ErrorIs(t, err, errClosing)
+}
+
 // Rows that are pending, on their way to LevelDB, or there, are all visible,
 // the newest first.
 func TestStoreReadsPendingRowsFirst(t *testing.T) {

@@ -2,6 +2,7 @@ package exactlyonce
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/lovoo/goka"
@@ -30,6 +31,11 @@ func (t fixedTable) rows() (iter.Seq2[string, []byte], func() error) {
 			}
 		}
 	}, func() error { return nil }
+}
+
+func (t fixedTable) snapshot() (iter.Seq2[string, []byte], func() error, error) {
+	rows, failed := maps.Clone(t).rows()
+	return rows, failed, nil
 }
 
 // Rows yields what was written to the table, in order; a nil value deletes.

@@ -28,6 +28,7 @@ type Serve struct {
 	Standby          bool          `help:"Keep a local copy of the partitions of others too, so that a takeover reads the last rows only. Costs the disk of the whole table, and the CPU to follow it."`
 	SessionTimeout   time.Duration `help:"A replica that is silent for so long loses its partitions." default:"30s"`
 	CommitInterval   time.Duration `help:"How often results are committed." default:"50ms"`
+	AuditInterval    time.Duration `help:"How often the rows of each partition are counted anew and compared with its counts; 0 is never." default:"1h"`
 	StaleAfter       time.Duration `help:"Answers older than this say stale: true." default:"30s"`
 	MaxStaleness     time.Duration `help:"Gauges of counts older than this are not exported." default:"5m"`
 	StuckAfter       string        `help:"A live delivery in one status for longer is stuck: one duration, or STATUS=DURATION,…." default:"30m" placeholder:"DURATION|STATUS=DURATION,…"`
@@ -89,6 +90,9 @@ func (s *Serve) Check(problems *Problems) {
 	}
 	atLeast("session-timeout", s.SessionTimeout, 6*time.Second)
 	atLeast("commit-interval", s.CommitInterval, time.Millisecond)
+	if s.AuditInterval != 0 {
+		atLeast("audit-interval", s.AuditInterval, time.Second)
+	}
 	atLeast("stale-after", s.StaleAfter, 100*time.Millisecond)
 	atLeast("max-staleness", s.MaxStaleness, s.StaleAfter)
 	atLeast("drain-delay", s.DrainDelay, 0)

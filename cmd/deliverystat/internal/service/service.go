@@ -158,6 +158,7 @@ func (s *Service) prepareProcessors(partitions int32) error {
 	deliveries, err := processors.NewLatestDelivery(processors.LatestDeliveryConfig{
 		Runtime: base, Topics: s.topics, Settings: s.settings, Decoder: s.decoder,
 		Metrics: s.counted, Sources: s.o.Deployment().Sources, AcceptNewMeaning: s.o.AcceptNewMeaning,
+		AuditEvery: s.o.AuditInterval,
 	})
 	if err != nil {
 		return err
