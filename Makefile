@@ -1,6 +1,6 @@
 # Everything that is done to this project by hand or by CI. `make` lists it.
 # Needed: Go; for `e2e` and `bench` also Java 17 and Maven, which fetches Kafka;
-# for `rules` and `e2e` Debian's package prometheus.
+# for `rules` and `e2e` Debian's package prometheus; for `e2e` also chromium and npm.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c

@@ -38,7 +38,7 @@ func New(options Options) (*API, error) {
 	a := &API{
 		options:     options,
 		patterns:    map[string]bool{},
-		statuses:    statusesDocument(options.Lifecycle),
+		statuses:    statusesDocument(&options),
 		window:      options.ClosedWindow.String(),
 		replicaJSON: jsonString(options.Replica),
 	}
@@ -71,7 +71,7 @@ func (a *API) routes() *chi.Mux {
 	r.NotFound(notFound)
 	r.MethodNotAllowed(a.methodNotAllowed)
 
-	r.Get("/", boardDocument().serve)
+	routeBoard(r)
 	r.Get("/openapi.yaml", specDocument().serve)
 	r.Route("/v1", func(r chi.Router) {
 		r.Use(a.authenticate)

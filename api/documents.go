@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/go-chi/chi/v5"
+
 	"deliverystat/api/board"
 	"deliverystat/codecs"
 )
@@ -21,7 +23,7 @@ func Spec() []byte { return slices.Clone(spec) }
 // parameters.
 type document struct {
 	contentType string
-	policy      string // Content-Security-Policy, if not ""
+	policy      string // Content-Security-Policy, if not ""; such a page reads its parameters itself
 	etag        string
 	body        []byte
 }
@@ -32,12 +34,11 @@ func newDocument(contentType string, body []byte) *document {
 
 // serve sends the document.
 func (d *document) serve(w http.ResponseWriter, r *http.Request) {
-	if faults := noParameters(r.URL.RawQuery); len(faults) > 0 {
-		fail(w, r, problemInvalidParameters, summary(faults), withFaults(faults))
-		return
-	}
 	if d.policy != "" {
 		w.Header().Set("Content-Security-Policy", d.policy)
+	} else if faults := noParameters(r.URL.RawQuery); len(faults) > 0 {
+		fail(w, r, problemInvalidParameters, summary(faults), withFaults(faults))
+		return
 	}
 	respond(w, r, d.contentType, d.etag, d.body)
 }
@@ -62,26 +63,48 @@ func specDocument() *document { return newDocument("application/yaml", spec) }
 // boardDocument is GET /.
 func boardDocument() *document {
 	d := newDocument("text/html; charset=utf-8", board.Page())
-	d.policy = board.Policy()
+	d.policy = board.Policy
 	return d
 }
 
-// statusesDocument is GET /v1/statuses.
-func statusesDocument(lifecycle *codecs.Lifecycle) *document {
-	type status struct {
-		Name     string            `json:"name"`
-		Rank     int               `json:"rank"`
-		Terminal bool              `json:"terminal"`
-		Aliases  []string          `json:"aliases"`
-		Labels   map[string]string `json:"labels"`
+// routeBoard adds the page and what it loads.
+func routeBoard(r chi.Router) {
+	r.Get("/", boardDocument().serve)
+	loaded := map[string]*document{}
+	for _, f := range board.Files() {
+		loaded[f.Name] = newDocument(f.ContentType, f.Content)
 	}
+	r.Get("/board/{file}", func(w http.ResponseWriter, r *http.Request) {
+		if d, ok := loaded[chi.URLParam(r, "file")]; ok {
+			d.serve(w, r)
+			return
+		}
+		notFound(w, r)
+	})
+}
+
+// statusesDocument is GET /v1/statuses.
+func statusesDocument(o *Options) *document {
+	type status struct {
+		Name       string            `json:"name"`
+		Rank       int               `json:"rank"`
+		Terminal   bool              `json:"terminal"`
+		Aliases    []string          `json:"aliases"`
+		Labels     map[string]string `json:"labels"`
+		StuckAfter *float64          `json:"stuck_after_seconds"`
+	}
+	lifecycle := o.Lifecycle
 	out := struct {
-		Statuses []status `json:"statuses"`
-		Version  string   `json:"version"`
-	}{Version: lifecycle.Version()}
+		Statuses   []status `json:"statuses"`
+		Dimensions []string `json:"dimensions"`
+		Version    string   `json:"version"`
+	}{Dimensions: append([]string{}, o.Dimensions...), Version: lifecycle.Version()}
 	for rank := range lifecycle.Len() {
 		info := lifecycle.Info(codecs.Status(rank))
-		s := status{info.Name, rank, info.Terminal, info.Aliases, info.Labels}
+		s := status{Name: info.Name, Rank: rank, Terminal: info.Terminal, Aliases: info.Aliases, Labels: info.Labels}
+		if after, ok := o.StuckAfter[codecs.Status(rank)]; ok {
+			s.StuckAfter = new(after.Seconds())
+		}
 		if s.Aliases == nil {
 			s.Aliases = []string{}
 		}

@@ -199,6 +199,7 @@ func newWorld(t testing.TB) *world {
 	w.options = api.Options{
 		Counts: w.counts, Deliveries: w.deliveries, Freshness: w.freshness,
 		Lifecycle: codecs.BuiltinLifecycle(), Dimensions: []string{"region", "service"},
+		StuckAfter:   map[codecs.Status]time.Duration{5: 40 * time.Minute},
 		ClosedWindow: 24 * time.Hour, StaleAfter: 30 * time.Second, MaxStaleness: 5 * time.Minute,
 		Replica: "deliverystat-0", Logger: slog.New(slog.DiscardHandler),
 	}

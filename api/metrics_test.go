@@ -45,7 +45,7 @@ func TestRequestsAreMeasuredByPattern(t *testing.T) {
 	w.options.Registerer = registry
 	a := w.api(t)
 	healthy := map[string]uint64{
-		"GET / 200": 0, "GET /openapi.yaml 200": 0, "GET /v1/statuses 200": 0, "GET /v1/counts 200": 0,
+		"GET /board/{file} 200": 0, "GET / 200": 0, "GET /openapi.yaml 200": 0, "GET /v1/statuses 200": 0, "GET /v1/counts 200": 0,
 		"GET /v1/counts/{status} 200": 0, "GET /v1/counts/stream 200": 0, "GET /v1/deliveries 200": 0, "GET /v1/deliveries/{id} 200": 0,
 	}
 	require.Equal(t, healthy, observed(t, registry))
@@ -66,7 +66,7 @@ func TestRequestsAreMeasuredByPattern(t *testing.T) {
 		exchange(t, a, httptest.NewRequestWithContext(t.Context(), method, "/v1/counts", nil))
 	}
 	require.Equal(t, map[string]uint64{
-		"GET / 200": 0, "GET /openapi.yaml 200": 0, "GET /v1/statuses 200": 0,
+		"GET /board/{file} 200": 0, "GET / 200": 0, "GET /openapi.yaml 200": 0, "GET /v1/statuses 200": 0,
 		"GET /v1/counts 200": 2, "GET /v1/counts 304": 1, "GET /v1/counts 400": 1, "HEAD /v1/counts 200": 1,
 		"GET /v1/counts/{status} 200": 1, "GET /v1/counts/{status} 404": 1,
 		"GET /v1/counts/stream 200": 0, "GET /v1/deliveries 200": 0, "GET /v1/counts/stream 400": 1,

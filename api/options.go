@@ -39,6 +39,10 @@ type Options struct {
 	MaxStaleness time.Duration // beyond this staleness the stream says unavailable
 	Replica      string        // the name of this process in as_of
 
+	// StuckAfter is how long a delivery may be in a live status; those without an
+	// entry have no limit.
+	StuckAfter map[codecs.Status]time.Duration
+
 	Tokens      *Tokens               // nil: no authentication
 	MaxInFlight int                   // 0: DefaultMaxInFlight; as many again may wait for a position
 	MaxStreams  int                   // 0: DefaultMaxStreams

@@ -57,7 +57,7 @@ func TestEveryFaultOfAQueryIsNamed(t *testing.T) {
 			"min_position, wait, max_staleness"}},
 		"/v1/statuses?lang=ko":                   {{"lang", "unknown parameter; this path takes none"}},
 		"/openapi.yaml?v=1":                      {{"v", "unknown parameter; this path takes none"}},
-		"/?theme=dark":                           {{"theme", "unknown parameter; this path takes none"}},
+		"/board/board.css?v=1":                   {{"v", "unknown parameter; this path takes none"}},
 		"/v1/counts?" + strings.Repeat("x", 200): {{strings.Repeat("x", 80) + "…", known}},
 		"/v1/counts?wait=x&colour=red&by=x&x=1":  {{"by", `"x" is no counted dimension; these are: region, service`}, {"colour", known}, {"wait", duration}, {"wait", "needs min_position"}, {"x", known}},
 		"/v1/counts?min_position=0:x&max_staleness=x": {

@@ -92,18 +92,18 @@ func (s *Service) readers() (err error) {
 			return exit.With(exit.Usage, fmt.Errorf("--api-token-file: %w", err))
 		}
 	}
+	stuck, err := s.o.Stuck(s.settings.Lifecycle)
+	if err != nil {
+		return exit.With(exit.Usage, err)
+	}
 	s.api, err = api.New(api.Options{
 		Counts: s.views.Counts, Deliveries: s.views.Deliveries, Freshness: s.views.Freshness,
 		Lifecycle: s.settings.Lifecycle, Dimensions: s.o.Dimensions, ClosedWindow: s.settings.Lateness,
-		StaleAfter: s.o.StaleAfter, MaxStaleness: s.o.MaxStaleness, Replica: s.o.Name(),
+		StaleAfter: s.o.StaleAfter, MaxStaleness: s.o.MaxStaleness, Replica: s.o.Name(), StuckAfter: stuck,
 		Tokens: tokens, Registerer: s.registry, Logger: s.log,
 	})
 	if err != nil {
 		return err
-	}
-	stuck, err := s.o.Stuck(s.settings.Lifecycle)
-	if err != nil {
-		return exit.With(exit.Usage, err)
 	}
 	s.registry.MustRegister(views.NewCollector(views.CollectorConfig{
 		Replica: s.views, Lifecycle: s.settings.Lifecycle, Dimensions: s.settings.Dimensions,

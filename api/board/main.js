@@ -1,0 +1,3 @@
+import { Board } from "./board.js";
+
+new Board(document).start();
