@@ -418,11 +418,12 @@ func TestModulesOfTheBoard(t *testing.T) {
 			return [0.04, 9.94, 9.95, 119.9, 120, 7199, 7200, 7500, 172800, 180000].map((s) => en.age(s)).concat(ko.age(7500), ko.age(3), en.age(-3));`,
 			`["0.0 s","9.9 s","9 s","119 s","2 min","119 min","2 h","2 h 5 min","2 d","2 d 2 h","2시간 5분","3.0초","0.0 s"]`,
 		},
-		"spans in words":             {`const {Words} = await import("/board/words.js"); const w = new Words("en"); return [86400, 1800, 90, 600].map((s) => w.span(s));`, `["24 h","30 min","90 s","10 min"]`},
-		"both languages say as much": {`const {Words} = await import("/board/words.js"); const keys = (l) => Object.keys(new Words(l).texts).sort().join(); return keys("en") === keys("ko") && keys("en").length > 100;`, `true`},
-		"a history is bounded, and its change too": {`const {Series} = await import("/board/series.js"); const s = new Series();
+		"spans in words":                         {`const {Words} = await import("/board/words.js"); const w = new Words("en"); return [86400, 1800, 90, 600].map((s) => w.span(s));`, `["24 h","30 min","90 s","10 min"]`},
+		"both languages say as much":             {`const {Words} = await import("/board/words.js"); const keys = (l) => Object.keys(new Words(l).texts).sort().join(); return keys("en") === keys("ko") && keys("en").length > 100;`, `true`},
+		"a number that is not known yet is no 0": {`const {Words} = await import("/board/words.js"); const w = new Words("en"); return [w.number(null), w.change(null), w.number(0), w.change(7)];`, `["–","–","0","+7"]`},
+		"a history is bounded, and so is a change": {`const {Series} = await import("/board/series.js"); const s = new Series();
 			for (let t = 0; t <= 3600e3; t += 1000) s.add(t, t / 1000);
-			return [s.samples.length, s.change(3600e3, 300e3), s.change(3600e3, 1e9), new Series().change(0, 1)];`, `[180,296,891,null]`},
+			return [s.samples.length, s.change(3600e3, 300e3), s.change(3600e3, 895e3), s.change(3600e3, 1e9), new Series().change(0, 1)];`, `[180,296,891,null,null]`},
 		"a clock that goes back begins anew": {`const {Series} = await import("/board/series.js"); const s = new Series(); s.add(1e6, 1); s.add(2e6, 2); s.add(1e6, 5); return s.samples.length;`, `1`},
 		"a sparkline fits its box":           {`const {Series} = await import("/board/series.js"); const s = new Series(); s.add(0, 5); s.add(5000, 10); s.add(10000, 0); return s.points();`, `"0.0,12.0 50.0,2.0 100.0,22.0"`},
 		"records consumed":                   {`const {consumed} = await import("/board/series.js"); return [consumed("0:5,1:7"), consumed("")];`, `[12,0]`},

@@ -295,11 +295,11 @@ export class Board {
     this.judge();
     const a = this.answer, w = this.words;
     if (!a) return;
-    const now = this.now();
+    const now = this.now(), read = this.read.change(now, 60_000);
     put(this.at("total"), w.number(a.live));
     put(this.at("change"), w.change(this.series.get("live").change(now, window5)));
     put(this.at("closed-total"), w.number(Object.values(a.closed).reduce((sum, n) => sum + n, 0)));
-    put(this.at("flow"), w.number(Math.max(0, this.read.change(now, 60_000))));
+    put(this.at("flow"), w.number(read && Math.max(0, read)));
     this.tiles(this.at("live"), a.counts);
     this.tiles(this.at("closed"), a.closed);
   }

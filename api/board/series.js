@@ -21,13 +21,12 @@ export class Series {
   /** newest names the step of the last sample, -1 without any. */
   get newest() { return this.samples.at(-1)?.slot ?? -1; }
 
-  /** change returns by how much the value moved since age before at, or since the
-   * first sample if that is younger; null without samples. */
+  /** change returns by how much the value moved since age before at; null while the
+   * history is younger than that: less than it would pass for a quiet time. */
   change(at, age) {
-    if (this.samples.length === 0) return null;
     const from = Math.floor((at - age) / step);
-    const base = this.samples.findLast((s) => s.slot <= from) ?? this.samples[0];
-    return this.samples.at(-1).value - base.value;
+    const base = this.samples.findLast((s) => s.slot <= from);
+    return base ? this.samples.at(-1).value - base.value : null;
   }
 
   /** points is the sparkline in a box of 100 by 24, for a polyline; time runs from

@@ -59,9 +59,11 @@ export class Words {
     return this.texts[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
   }
 
-  number(n) { return this.numbers.format(n); }
+  /** number writes a number; null, which is one that is not known yet, as a dash. */
+  number(n) { return n === null ? "–" : this.numbers.format(n); }
 
-  change(n) { return this.changes.format(n); }
+  /** change writes a number with its sign; null as a dash. */
+  change(n) { return n === null ? "–" : this.changes.format(n); }
 
   /** age writes seconds in at most two units, rounded down: "3.2 s", "41 min", "2 h 5 min". */
   age(seconds) {
