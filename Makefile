@@ -79,6 +79,10 @@ rules: ## Check and unit-test the rules of Prometheus (needs promtool)
 	promtool check rules deploy/prometheus/recording.yaml deploy/prometheus/alerts.yaml
 	promtool test rules deploy/prometheus/*_test.yaml
 
+.PHONY: chart
+chart: ## Hold the Helm chart and the manifests against schemas (needs python3)
+	.ci/chart
+
 .PHONY: cover
 cover: ## Coverage of the tests, as coverage.html
 	go test -coverpkg=./... -coverprofile=coverage.out ./...

@@ -285,3 +285,7 @@ const (
 	adminGrace     = 500 * time.Millisecond
 	margin         = 500 * time.Millisecond // for servers that cut what is left
 )
+
+// MostToStop is how long [Service.Run] takes at most after its context ended,
+// the drain delay left out. A longer grace is of no use to anybody.
+const MostToStop = apiGrace + margin + processorGrace + viewGrace + adminGrace + margin
