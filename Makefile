@@ -83,6 +83,10 @@ rules: ## Check and unit-test the rules of Prometheus (needs promtool)
 chart: ## Hold the Helm chart and the manifests against schemas (needs python3)
 	.ci/chart
 
+.PHONY: image
+image: ## Build the container image into bin/image, without a container engine
+	deploy/image/build bin/image
+
 .PHONY: cover
 cover: ## Coverage of the tests, as coverage.html
 	go test -coverpkg=./... -coverprofile=coverage.out ./...
